@@ -304,14 +304,21 @@ void spokei_config_read_in_force(const struct spoke_config *config, enum spokei_
 	}
 }
 
+/* Returns the entry of a key in the present file, or NULL. */
+static const struct spokei_config_entry *entry_of(const struct spoke_config *config,
+						  enum spokei_section kind, struct spoke_span name,
+						  enum spokei_key key)
+{
+	return config ? spokei_config_file_entry(spokei_config_file_section(&config->file, kind,
+									    name),
+						 key)
+		      : NULL;
+}
+
 const char *spokei_config_text(const struct spoke_config *config, enum spokei_section kind,
 			       struct spoke_span name, enum spokei_key key)
 {
-	const struct spokei_config_entry *entry =
-		config ? spokei_config_file_entry(spokei_config_file_section(&config->file, kind,
-									     name),
-						  key)
-		       : NULL;
+	const struct spokei_config_entry *entry = entry_of(config, kind, name, key);
 
 	return entry ? entry->text : NULL;
 }
@@ -330,14 +337,13 @@ struct spokei_config_news spokei_config_look(const struct spoke_config *config)
 	return news;
 }
 
-const char *spokei_config_log(const struct spoke_config *config)
+/* Returns the level of the log that the file sets; NULL: it sets none. */
+static const char *log_of(const struct spoke_config *config)
 {
-	struct spokei_key_values values = { .of = { 0 } };
+	const struct spokei_config_entry *entry =
+		entry_of(config, SPOKEI_IN_ENGINE, (struct spoke_span){ NULL, 0 }, SPOKEI_KEY_LOG);
 
-	spokei_config_read(config, SPOKEI_IN_ENGINE, (struct spoke_span){ NULL, 0 }, &values);
-	if (values.from[SPOKEI_KEY_LOG] == SPOKEI_FROM_DEFAULT)
-		return NULL;
-	return spokei_key_row(SPOKEI_KEY_LOG)->option.names((unsigned)values.of[SPOKEI_KEY_LOG]);
+	return entry ? spokei_key_row(entry->key)->option.names((unsigned)entry->number) : NULL;
 }
 
 /* Sets the options that are 0 or NULL from a section without a name. */
@@ -377,7 +383,7 @@ void spoke_config_engine(const struct spoke_config *config, struct spoke_engine_
 	if (options->native)
 		options->spin_ns = spin_ns;
 	if (options->log == NULL)
-		options->log = spokei_config_log(config);
+		options->log = log_of(config);
 }
 
 const char *spoke_config_get(const struct spoke_config *config, const char *section,
@@ -400,14 +406,6 @@ const char *spoke_config_get(const struct spoke_config *config, const char *sect
 }
 
 /* --- all files of a reload */
-
-static void add_secrets_of(struct reading *reading, const struct spokei_config_section *section)
-{
-	for (const struct spokei_config_entry *entry = section->first; entry; entry = entry->next)
-		if (entry->key == SPOKEI_KEY_TOKEN_FILE ||
-		    entry->key == SPOKEI_KEY_ACCESS_SECRET_FILE)
-			spokei_secret_files_add(&reading->secrets, entry->text);
-}
 
 static void keep_sentence(void *arg, const char *sentence)
 {
@@ -441,8 +439,13 @@ static void run_reading(struct reading *reading)
 				   &reading->file);
 	if (reading->error)
 		return;
-	for (size_t i = 0; i < reading->file.section_count; i++)
-		add_secrets_of(reading, &reading->file.sections[i]);
+	for (size_t i = 0; i < reading->file.entry_count; i++) {
+		const struct spokei_config_entry *entry = &reading->file.entries[i];
+
+		if (entry->key == SPOKEI_KEY_TOKEN_FILE ||
+		    entry->key == SPOKEI_KEY_ACCESS_SECRET_FILE)
+			spokei_secret_files_add(&reading->secrets, entry->text);
+	}
 	spokei_secret_files_read(&reading->secrets);
 	spokei_tls_read_held(&reading->tls);
 }
@@ -629,7 +632,7 @@ static int use(struct spoke_config *config)
 /* A level that the file no longer sets stays. */
 static void set_log(const struct spoke_config *config, struct spoke_engine *engine)
 {
-	const char *level = spokei_config_log(config);
+	const char *level = log_of(config);
 
 	if (engine && level)
 		(void)!spoke_engine_log(engine, level);

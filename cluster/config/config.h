@@ -69,7 +69,4 @@ struct spokei_config_news spokei_config_look(const struct spoke_config *config);
 void spokei_config_read_in_force(const struct spoke_config *config, enum spokei_section kind,
 				 struct spokei_key_values *values);
 
-/* Returns the level of the log that the file sets; NULL: it sets none. */
-const char *spokei_config_log(const struct spoke_config *config);
-
 #endif

@@ -445,16 +445,12 @@ static struct section *section_at(struct spoke_list *node)
 	return spoke_container_of(node, struct section, node);
 }
 
-/* Returns the section of some credentials; NULL: none. */
-static const struct section *find_section(const struct spokei_credential_set *set,
-					  const struct spokei_credentials *credentials)
+/* Returns the section of some credentials. */
+static const struct section *section_of(const struct spokei_credentials *credentials)
 {
-	const struct spoke_list *all = &set->sections;
+	const void *section = (const char *)credentials - offsetof(struct section, of);
 
-	for (struct spoke_list *node = all->next; node != all; node = node->next)
-		if (&section_at(node)->of == credentials)
-			return section_at(node);
-	return NULL;
+	return section;
 }
 
 bool spokei_credentials_any(const struct spokei_credential_set *set,
@@ -494,7 +490,8 @@ int spokei_credentials_add(struct spokei_credential_set *set,
 		return SPOKE_ENOMEM;
 	added->kind = of->section;
 	added->has_options = of->has_options;
-	added->over = find_section(set, of->over);
+	if (of->over)
+		added->over = section_of(of->over);
 	added->name_len = of->name.len;
 	if (of->name.len)
 		memcpy(added->name, of->name.data, of->name.len);

@@ -71,7 +71,7 @@ TEST(keys_that_need_restart_are_reported)
 TEST(level_of_the_log_changes_with_the_file)
 {
 	begin("[engine]\nlog = warn\n");
-	assert_string_equal(spokei_config_log(configrig.config), "warn");
+	assert_string_equal(spoke_config_get(configrig.config, "engine", "log"), "warn");
 	configrig_reload("[engine]\nlog = off\n");
 	assert_true(rig.engine->log->off);
 	configrig_reload("[engine]\nlog = debug\n");
