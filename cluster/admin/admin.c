@@ -4,7 +4,7 @@
 #include "cluster/config/config.h"
 #include "cluster/config/credentials.h"
 #include "cluster/config/places.h"
-#include "cluster/config/tls.h"
+#include "cluster/config/settings.h"
 #include "core/base/env.h"
 #include "core/engine/engine.h"
 #include "core/text/secret.h"
@@ -344,7 +344,7 @@ static int secure(struct spoke_admin *admin, const struct spoke_admin_options *w
 	error = spokei_keys_read_code(admin->engine, &values, SPOKEI_IN_PROVIDER, SPOKEI_AT_TLS,
 				      with->tls);
 	if (error == SPOKE_OK)
-		error = spokei_tls_of(admin->engine, &sources, &mode, &admin->tls);
+		error = spokei_settings_tls(admin->engine, &sources, &mode, &admin->tls);
 	if (error)
 		return error;
 	spokei_tls_watch(admin->tls, spokei_http_finish_stream);

@@ -10,6 +10,8 @@
 
 #include "cluster/config/config.h"
 
+struct spoke_tls_options;
+
 /* A struct with values in force; rows name its fields by `of`. */
 struct spokei_settings_part {
 	enum spokei_fields_of of;
@@ -82,6 +84,23 @@ SPOKE_MUST_USE int spokei_settings_read_method(const struct spokei_settings *set
 					       const struct spokei_method_name *name,
 					       const struct spokei_method_code *code,
 					       struct spokei_key_values *ret);
+
+/* --- TLS of an owner */
+
+struct spokei_tls_sources {
+	const struct spoke_tls_options *options; /* NULL: none, and the rest decides */
+	const char *of_url;                      /* "tls" of this side's own URL; NULL: not set */
+	const struct spokei_key_values *values;  /* in force, with these options */
+	enum spokei_section section;             /* of a provider or a consumer */
+};
+
+/*
+ * Returns 0, with *ret_tls NULL if it is off and no place can ask for it; or an error, which the
+ * engine's newest event explains. Reads files.
+ */
+SPOKE_MUST_USE int spokei_settings_tls(struct spoke_engine *engine,
+				       const struct spokei_tls_sources *sources,
+				       enum spokei_tls_mode *ret_mode, struct spokei_tls **ret_tls);
 
 /* --- steps of a reload, for the config; `settings` may be NULL */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The link of a consumer, and the TLS of its connections. */
 #include "transport/conn/link.h"
-#include "cluster/config/tls.h"
 #include "cluster/consumer/parts.h"
 #include "cluster/consumer/settings.h"
 #include "core/engine/engine.h"
@@ -23,7 +22,7 @@ int spokei_consumer_link(struct spoke_consumer *consumer,
 		.section = SPOKEI_IN_CONSUMER,
 	};
 	enum spokei_tls_mode mode;
-	int error = spokei_tls_of(consumer->engine, &sources, &mode, &consumer->tls);
+	int error = spokei_settings_tls(consumer->engine, &sources, &mode, &consumer->tls);
 
 	if (error)
 		return error;

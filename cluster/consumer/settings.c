@@ -6,7 +6,6 @@
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
 #include "cluster/config/places.h"
-#include "cluster/config/tls.h"
 #include "cluster/consumer/parts.h"
 #include "cluster/endpoints/directory.h"
 #include "core/engine/engine.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The TLS of a provider, and the peers that may learn about its services. */
-#include "cluster/config/tls.h"
 #include "cluster/provider/parts.h"
 #include "cluster/provider/proof.h"
 #include "cluster/provider/settings.h"
@@ -19,7 +18,8 @@ int spokei_provider_secure(struct spoke_provider *provider,
 		.values = &provider->settings->keys.in_force,
 		.section = SPOKEI_IN_PROVIDER,
 	};
-	int error = spokei_tls_of(provider->engine, &sources, &provider->tls_mode, &provider->tls);
+	int error = spokei_settings_tls(provider->engine, &sources, &provider->tls_mode,
+					&provider->tls);
 
 	if (provider->tls)
 		spokei_tls_watch(provider->tls, spokei_conn_finish_stream);

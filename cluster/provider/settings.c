@@ -4,7 +4,6 @@
 #include "cluster/provider/settings.h"
 
 #include "cluster/call/caller.h"
-#include "cluster/config/tls.h"
 #include "cluster/filter/filter.h"
 #include "cluster/filter/limit.h"
 #include "cluster/provider/doors.h"

@@ -218,8 +218,8 @@ SPOKE_API SPOKE_MUST_USE int spoke_provider_listen(struct spoke_provider *provid
 						   const char *url);
 
 /* Listens at all addresses that the key "listen" had in the settings file (option `config`) when
- * the provider was made. Returns their number, or the error of spoke_provider_listen() for the first that fails; earlier addresses
- * stay open. */
+ * the provider was made. Returns their number, or the error of spoke_provider_listen() for the
+ * first that fails; earlier addresses stay open. */
 SPOKE_API SPOKE_MUST_USE int spoke_provider_listen_configured(struct spoke_provider *provider);
 
 /*
