@@ -356,17 +356,17 @@ static int secure(struct spoke_admin *admin, const struct spoke_admin_options *w
 static void admin_accept(void *arg, int fd, const struct spoke_address *peer, unsigned marks)
 {
 	struct spoke_admin *admin = arg;
-	void *seat = spokei_quota_seat(&admin->quota, peer);
+	struct spokei_quota_peer *quota_peer = spokei_quota_peer(&admin->quota, peer);
 	struct spokei_http_conn *conn;
 	struct spokei_viewer *viewer;
 
 	(void)marks;
 	if (spokei_http_accept(&admin->http, fd, peer, &conn)) {
-		spokei_quota_leave(&admin->quota, seat);
+		spokei_quota_leave(&admin->quota, quota_peer);
 		return;
 	}
 	viewer = spokei_http_user(conn);
-	viewer->seat = seat;
+	viewer->quota_peer = quota_peer;
 }
 
 /* Is a spokei_make_room. */

@@ -63,7 +63,7 @@ struct spoke_admin {
 
 /* The page's own data of a connection. */
 struct spokei_viewer {
-	void *seat;                              /* in the quota */
+	struct spokei_quota_peer *quota_peer;    /* in the quota */
 	bool views;                              /* it is one of admin->viewers */
 	const struct spoke_admin_action *action; /* runs once the response is written; or NULL */
 	uint64_t events_from;                    /* the first event that a stream has not had */

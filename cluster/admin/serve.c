@@ -375,7 +375,7 @@ static void viewer_closed(struct spokei_http_conn *conn)
 	struct spoke_admin *admin = spokei_admin_of(conn);
 	const struct spokei_viewer *viewer = spokei_http_user(conn);
 
-	spokei_quota_leave(&admin->quota, viewer->seat);
+	spokei_quota_leave(&admin->quota, viewer->quota_peer);
 	leave_place(conn);
 	if (admin->http.stream_count == 0)
 		spokei_admin_watched(admin);

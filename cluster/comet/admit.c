@@ -99,7 +99,8 @@ static bool move_seat(struct spoke_comet *comet, const struct spokei_comet_ask *
 
 	if (ask->client[0] == '\0' || env->net->parse(env->ctx, ask->client, &client))
 		return true;
-	return spokei_quota_move(&comet->quota, door->seat, &client, &door->seat) == SPOKE_OK;
+	return spokei_quota_move(&comet->quota, door->quota_peer, &client, &door->quota_peer) ==
+	       SPOKE_OK;
 }
 
 static void open_ask(struct spoke_comet *comet, const struct spokei_comet_ask *ask,

@@ -385,7 +385,7 @@ static void comet_accept(void *arg, int fd, const struct spoke_address *peer, un
 {
 	struct spoke_comet *comet = arg;
 	const uint32_t unread = comet->http.reading_count;
-	void *seat = spokei_quota_seat(&comet->quota, peer);
+	struct spokei_quota_peer *quota_peer = spokei_quota_peer(&comet->quota, peer);
 	struct spokei_http_conn *http;
 	struct spokei_comet_door *door;
 
@@ -393,11 +393,11 @@ static void comet_accept(void *arg, int fd, const struct spoke_address *peer, un
 	if (unread >= UNREAD_MIN && unread >= comet->with.connections_max / UNREAD_SHARE)
 		(void)spokei_http_drop_unread(&comet->http);
 	if (spokei_http_accept(&comet->http, fd, peer, &http)) {
-		spokei_quota_leave(&comet->quota, seat);
+		spokei_quota_leave(&comet->quota, quota_peer);
 		return;
 	}
 	door = spokei_http_user(http);
-	door->seat = seat;
+	door->quota_peer = quota_peer;
 }
 
 static int listen_at(struct spoke_comet *comet, const struct spoke_address *address)

@@ -127,15 +127,15 @@ struct spokei_comet_more {
 
 struct spokei_comet_conn {
 	struct spoke_watch watch;
-	struct spoke_timer timer;       /* the only one; always armed */
-	struct spokei_comet_user *user; /* comet->nobody: none, or no longer */
-	struct spokei_comet_conn *next; /* of the user; or of the free or dead ones */
-	struct spokei_comet_more *more; /* NULL: nothing waits */
-	void *seat;                     /* in the quota */
-	uint64_t cursor;                /* messages up to this number were written */
-	uint32_t moved_ms;              /* last progress of output */
-	uint32_t ends_ms;               /* end of its life, of the poll, or of lingering */
-	uint16_t second;                /* the second in which `frames` have come */
+	struct spoke_timer timer;             /* the only one; always armed */
+	struct spokei_comet_user *user;       /* comet->nobody: none, or no longer */
+	struct spokei_comet_conn *next;       /* of the user; or of the free or dead ones */
+	struct spokei_comet_more *more;       /* NULL: nothing waits */
+	struct spokei_quota_peer *quota_peer; /* in the quota */
+	uint64_t cursor;                      /* messages up to this number were written */
+	uint32_t moved_ms;                    /* last progress of output */
+	uint32_t ends_ms;                     /* end of its life, of the poll, or of lingering */
+	uint16_t second;                      /* the second in which `frames` have come */
 	uint8_t frames;
 	uint8_t state;
 	uint8_t kind;    /* enum spoke_comet_kind */
@@ -174,7 +174,8 @@ struct spokei_comet_ask {
 struct spokei_comet_door {
 	struct spokei_comet_ask *ask; /* NULL: none */
 	uint16_t origin;              /* of its page, see spokei_comet_cors() */
-	void *seat;                   /* in the quota: of the peer, or of the client behind it */
+	struct spokei_quota_peer
+		*quota_peer; /* in the quota: of the peer, or of the client behind it */
 };
 
 struct spoke_comet {
@@ -400,10 +401,11 @@ void spokei_comet_sweep(struct spoke_alarm *alarm);
 /* The function of the timer's class. */
 void spokei_comet_due(struct spoke_timer *timer, void *arg);
 
-/* Opens a connection of a kind for a user. Takes over the descriptor and the seat. Returns NULL
- * without memory or timers: both are given back then. */
+/* Opens a connection of a kind for a user. Takes over the descriptor and the place in the quota.
+ * Returns NULL without memory or timers: both are given back then. */
 struct spokei_comet_conn *spokei_comet_open(struct spoke_comet *comet, enum spoke_comet_kind kind,
-					    struct spokei_comet_user *user, int fd, void *seat);
+					    struct spokei_comet_user *user, int fd,
+					    struct spokei_quota_peer *quota_peer);
 
 /* Moves the timer to the time when it has to look next. */
 void spokei_comet_arm(struct spokei_comet_conn *conn);

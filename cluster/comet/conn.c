@@ -181,7 +181,7 @@ void spokei_comet_close(struct spokei_comet_conn *conn, enum spoke_comet_figure 
 	(void)spoke_wheel_cancel(engine->wheel, &conn->timer);
 	env->loop->watch(engine->loop, &conn->watch, 0);
 	env->net->close(env->ctx, conn->watch.fd);
-	spokei_quota_leave(&comet->quota, conn->seat);
+	spokei_quota_leave(&comet->quota, conn->quota_peer);
 	spokei_count(engine, SPOKE_STAT_CLOSED);
 	conn->state = SPOKEI_COMET_FREE;
 	conn->next = comet->dead_list;
@@ -1045,17 +1045,19 @@ static uint64_t life_ns(const struct spoke_comet *comet, enum spoke_comet_kind k
 				 comet->with.life_ns / 10 * 11);
 }
 
-/* Others have what their listener had set; clients of unix sockets have no seat. */
-static void limit_unix(struct spoke_comet *comet, int fd, const void *seat)
+/* Others have what their listener had set; clients of unix sockets are no peer of the quota. */
+static void limit_unix(struct spoke_comet *comet, int fd,
+		       const struct spokei_quota_peer *quota_peer)
 {
 	const struct spoke_env *env = comet->engine->env;
 
-	if (seat == NULL && env->net->send_buffer)
+	if (quota_peer == NULL && env->net->send_buffer)
 		(void)env->net->send_buffer(env->ctx, fd, comet->with.send_buffer);
 }
 
 struct spokei_comet_conn *spokei_comet_open(struct spoke_comet *comet, enum spoke_comet_kind kind,
-					    struct spokei_comet_user *user, int fd, void *seat)
+					    struct spokei_comet_user *user, int fd,
+					    struct spokei_quota_peer *quota_peer)
 {
 	struct spoke_engine *engine = comet->engine;
 	struct spokei_comet_conn *conn = take_cell(comet);
@@ -1065,7 +1067,7 @@ struct spokei_comet_conn *spokei_comet_open(struct spoke_comet *comet, enum spok
 		*conn = (struct spokei_comet_conn){
 			.watch = { .ready = conn_ready, .fd = fd },
 			.user = comet->nobody,
-			.seat = seat,
+			.quota_peer = quota_peer,
 			.cursor = comet->number,
 			.moved_ms = now_ms,
 			.ends_ms = now_ms + spokei_comet_ms_of(life_ns(comet, kind)),
@@ -1074,7 +1076,7 @@ struct spokei_comet_conn *spokei_comet_open(struct spoke_comet *comet, enum spok
 		if (spoke_wheel_schedule(engine->wheel, &conn->timer, comet->timer_class,
 					 due_ns(conn)) == SPOKE_WHEEL_OK) {
 			conn->state = SPOKEI_COMET_OPEN;
-			limit_unix(comet, fd, seat);
+			limit_unix(comet, fd, quota_peer);
 			engine->env->loop->watch(engine->loop, &conn->watch, SPOKE_IO_READ);
 			if (user != comet->nobody)
 				join_user(conn, user);
@@ -1085,7 +1087,7 @@ struct spokei_comet_conn *spokei_comet_open(struct spoke_comet *comet, enum spok
 		comet->free = conn;
 	}
 	engine->env->net->close(engine->env->ctx, fd);
-	spokei_quota_leave(&comet->quota, seat);
+	spokei_quota_leave(&comet->quota, quota_peer);
 	spokei_count(engine, SPOKE_STAT_CLOSED);
 	spokei_comet_count(comet, SPOKE_COMET_FIGURE_CLOSED_MEMORY);
 	/* A drain may have waited for this one only. */

@@ -105,7 +105,7 @@ struct spokei_comet_conn *spokei_comet_detach(struct spokei_http_conn *http,
 					      struct spokei_comet_user *user)
 {
 	const struct spokei_comet_door *door = spokei_http_user(http);
-	void *seat = door->seat;
+	struct spokei_quota_peer *quota_peer = door->quota_peer;
 	const uint16_t origin = door->origin;
 	struct spokei_comet_conn *conn;
 	int fd = spokei_http_detach(http);
@@ -114,7 +114,7 @@ struct spokei_comet_conn *spokei_comet_detach(struct spokei_http_conn *http,
 		spokei_http_close(http);
 		return NULL;
 	}
-	conn = spokei_comet_open(spokei_comet_of(http), kind, user, fd, seat);
+	conn = spokei_comet_open(spokei_comet_of(http), kind, user, fd, quota_peer);
 	if (conn)
 		conn->origin = origin;
 	return conn;
@@ -605,7 +605,7 @@ static void door_closed(struct spokei_http_conn *http)
 	struct spoke_comet *comet = spokei_comet_of(http);
 	struct spokei_comet_door *door = spokei_http_user(http);
 
-	spokei_quota_leave(&comet->quota, door->seat);
+	spokei_quota_leave(&comet->quota, door->quota_peer);
 	if (door->ask)
 		spokei_comet_drop_ask(comet, door->ask);
 	/* A drain may be over, once the turn ends. */

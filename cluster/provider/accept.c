@@ -97,7 +97,7 @@ static void conn_changed(void *arg, struct spokei_conn *conn, int error)
 	if (error == SPOKE_OK)
 		return;
 	if (!conn->left)
-		spokei_listen_group_left(provider->listeners, conn->seat);
+		spokei_listen_group_left(provider->listeners, conn->quota_peer);
 	if (conn->handle)
 		spokei_provider_report(provider, conn, &closed);
 	spokei_peer_drop(provider, conn);
@@ -125,7 +125,7 @@ static const struct spokei_stream_kind *stream_of(const struct spoke_provider *p
 void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer, unsigned marks)
 {
 	struct spoke_provider *provider = arg;
-	void *seat = spokei_listen_group_seat(provider->listeners, peer);
+	struct spokei_quota_peer *quota_peer = spokei_listen_group_peer(provider->listeners, peer);
 	struct spokei_conn *conn;
 
 	const struct spokei_arrival arrival = {
@@ -134,7 +134,7 @@ void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer,
 		.http = marks & SPOKEI_PROVIDER_HTTP,
 		.stream = stream_of(provider, marks),
 		.local = marks & SPOKEI_PROVIDER_UNIX,
-		.seat = seat,
+		.quota_peer = quota_peer,
 	};
 
 	/* A provider that has joined shares the address, but has no certificate: it never speaks
@@ -143,14 +143,14 @@ void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer,
 		provider->engine->env->net->close(provider->engine->env->ctx, fd);
 		spokei_count(provider->engine, SPOKE_STAT_CLOSED);
 		spokei_count(provider->engine, SPOKE_STAT_CLOSED_HANDSHAKE);
-		spokei_listen_group_left(provider->listeners, seat);
+		spokei_listen_group_left(provider->listeners, quota_peer);
 		return;
 	}
 	if (spokei_conn_accept(provider->link, &arrival, &conn_up, provider, &conn)) {
 		/* The listener has counted the connection as accepted. */
 		spokei_count(provider->engine, SPOKE_STAT_CLOSED);
 		spokei_count(provider->engine, SPOKE_STAT_CLOSED_MEMORY);
-		spokei_listen_group_left(provider->listeners, seat);
+		spokei_listen_group_left(provider->listeners, quota_peer);
 	}
 }
 
@@ -162,6 +162,6 @@ bool spokei_provider_make_room(void *arg)
 	if (conn == NULL)
 		return false;
 	conn->left = true;
-	spokei_listen_group_left(provider->listeners, conn->seat);
+	spokei_listen_group_left(provider->listeners, conn->quota_peer);
 	return true;
 }

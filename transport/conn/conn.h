@@ -40,6 +40,7 @@ struct spokei_conn;
 struct spokei_identity;
 struct spokei_link;
 struct spokei_link_limits;
+struct spokei_quota_peer;
 struct spokei_connector_profile;
 struct spokei_greeting;
 struct spokei_serving;
@@ -250,10 +251,10 @@ struct spokei_conn {
 	struct spoke_timer timer; /* armed for the earliest of its times, or earlier */
 	struct spokei_task resume;
 	struct spokei_task end;
-	struct spoke_list node;           /* in the list of the link */
-	struct spoke_list silent;         /* ... of those without a byte; next == NULL: not there */
-	void *seat;                       /* of an accepted one, for its owner */
-	struct spokei_identity *identity; /* of the peer; NULL: only its address is known */
+	struct spoke_list node;   /* in the list of the link */
+	struct spoke_list silent; /* ... of those without a byte; next == NULL: not there */
+	struct spokei_quota_peer *quota_peer; /* of an accepted one, for its owner */
+	struct spokei_identity *identity;     /* of the peer; NULL: only its address is known */
 	struct spoke_address peer;
 };
 
@@ -300,9 +301,9 @@ void spokei_conn_give_up(struct spokei_conn *conn, int status);
 struct spokei_arrival {
 	int fd;
 	const struct spoke_address *peer;
-	bool http;  /* HTTP is served at this address */
-	bool local; /* it is a unix socket, which knows the peer's user */
-	void *seat; /* conn->seat */
+	bool http;                            /* HTTP is served at this address */
+	bool local;                           /* it is a unix socket, which knows the peer's user */
+	struct spokei_quota_peer *quota_peer; /* conn->quota_peer */
 	const struct spokei_stream_kind *stream; /* NULL: that of the link */
 };
 

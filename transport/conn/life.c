@@ -445,7 +445,7 @@ int spokei_conn_accept(struct spokei_link *link, const struct spokei_arrival *ar
 	if (arrival->stream)
 		spokei_stream_use(&conn->stream, arrival->stream);
 	conn->local = arrival->local;
-	conn->seat = arrival->seat;
+	conn->quota_peer = arrival->quota_peer;
 	spokei_list_append(&link->silent, &conn->silent);
 	*ret_conn = conn;
 	open_stream(conn);

@@ -139,15 +139,16 @@ static void take_handed(void *arg)
 	update_room(group);
 }
 
-void *spokei_listen_group_seat(const struct spokei_listen_group *group,
-			       const struct spoke_address *peer)
+struct spokei_quota_peer *spokei_listen_group_peer(const struct spokei_listen_group *group,
+						   const struct spoke_address *peer)
 {
-	return spokei_quota_seat(&group->quota, peer);
+	return spokei_quota_peer(&group->quota, peer);
 }
 
-void spokei_listen_group_left(struct spokei_listen_group *group, void *seat)
+void spokei_listen_group_left(struct spokei_listen_group *group,
+			      struct spokei_quota_peer *quota_peer)
 {
-	spokei_quota_leave(&group->quota, seat);
+	spokei_quota_leave(&group->quota, quota_peer);
 	update_room(group);
 }
 

@@ -110,12 +110,13 @@ void spokei_listen_group_print(const struct spokei_listen_group *group, size_t i
 /* Returns the limits of connections, and how many there are. */
 const struct spokei_quota *spokei_listen_group_quota(const struct spokei_listen_group *group);
 
-/* Returns the seat in the quota of a connection that is being accepted. */
-void *spokei_listen_group_seat(const struct spokei_listen_group *group,
-			       const struct spoke_address *peer);
+/* Returns the peer in the quota of a connection that is being accepted. */
+struct spokei_quota_peer *spokei_listen_group_peer(const struct spokei_listen_group *group,
+						   const struct spoke_address *peer);
 
-/* Counts out a connection that has ended, by its seat in the quota. */
-void spokei_listen_group_left(struct spokei_listen_group *group, void *seat);
+/* Counts out a connection that has ended, by its peer in the quota. */
+void spokei_listen_group_left(struct spokei_listen_group *group,
+			      struct spokei_quota_peer *quota_peer);
 
 /* Accepts the connections already in the listen backlog, and those that were handed over; hands
  * new ones to other groups first. None is handed over to this group any more. */

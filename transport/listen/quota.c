@@ -9,7 +9,7 @@
 #define KEY 3u /* numbers: kind and address of a peer, without padding */
 
 /* A peer that has connections. */
-struct peer {
+struct spokei_quota_peer {
 	uint64_t key[KEY];
 	uint32_t count;
 };
@@ -58,15 +58,15 @@ static bool find_key(const struct spokei_quota *quota, const struct spoke_addres
 	return machine.kind == SPOKEI_MACHINE_V4 || machine.kind == SPOKEI_MACHINE_V6;
 }
 
-static struct peer *get(const struct spokei_quota *quota, const uint64_t key[KEY])
+static struct spokei_quota_peer *get(const struct spokei_quota *quota, const uint64_t key[KEY])
 {
 	return spokei_map_get(&quota->peers, key, KEY * sizeof(*key));
 }
 
 /* Adds a peer without connections. NULL: there is no memory. */
-static struct peer *add(struct spokei_quota *quota, const uint64_t key[KEY])
+static struct spokei_quota_peer *add(struct spokei_quota *quota, const uint64_t key[KEY])
 {
-	struct peer *peer = spokei_alloc(quota->env, 1, sizeof(*peer));
+	struct spokei_quota_peer *peer = spokei_alloc(quota->env, 1, sizeof(*peer));
 
 	if (peer == NULL)
 		return NULL;
@@ -77,7 +77,7 @@ static struct peer *add(struct spokei_quota *quota, const uint64_t key[KEY])
 	return NULL;
 }
 
-static bool is_full(const struct spokei_quota *quota, const struct peer *peer)
+static bool is_full(const struct spokei_quota *quota, const struct spokei_quota_peer *peer)
 {
 	return peer && peer->count >= quota->limits.per_peer_max;
 }
@@ -99,7 +99,7 @@ int spokei_quota_enter(struct spokei_quota *quota, const struct spoke_address *a
 	uint64_t key[KEY];
 	bool counts = find_key(quota, address, key);
 	bool full = counts && is_full(quota, get(quota, key));
-	struct peer *peer;
+	struct spokei_quota_peer *peer;
 
 	*ret_of_peer = full && quota->count < quota->limits.max;
 	/* No connection gives way to a peer that has its share. */
@@ -117,14 +117,15 @@ int spokei_quota_enter(struct spokei_quota *quota, const struct spoke_address *a
 	return SPOKE_OK;
 }
 
-void *spokei_quota_seat(const struct spokei_quota *quota, const struct spoke_address *address)
+struct spokei_quota_peer *spokei_quota_peer(const struct spokei_quota *quota,
+					    const struct spoke_address *address)
 {
 	uint64_t key[KEY];
 
 	return find_key(quota, address, key) ? get(quota, key) : NULL;
 }
 
-static void drop(struct spokei_quota *quota, struct peer *peer)
+static void drop(struct spokei_quota *quota, struct spokei_quota_peer *peer)
 {
 	if (peer == NULL || --peer->count > 0)
 		return;
@@ -132,22 +133,22 @@ static void drop(struct spokei_quota *quota, struct peer *peer)
 	spokei_free(quota->env, peer, 1, sizeof(*peer));
 }
 
-void spokei_quota_leave(struct spokei_quota *quota, void *seat)
+void spokei_quota_leave(struct spokei_quota *quota, struct spokei_quota_peer *quota_peer)
 {
 	SPOKE_ASSERT(quota->count > 0);
 	quota->count--;
-	drop(quota, seat);
+	drop(quota, quota_peer);
 }
 
-int spokei_quota_move(struct spokei_quota *quota, void *seat, const struct spoke_address *to,
-		      void **ret_seat)
+int spokei_quota_move(struct spokei_quota *quota, struct spokei_quota_peer *quota_peer,
+		      const struct spoke_address *to, struct spokei_quota_peer **ret_peer)
 {
 	uint64_t key[KEY];
 	bool counts = find_key(quota, to, key);
-	struct peer *peer = counts ? get(quota, key) : NULL;
+	struct spokei_quota_peer *peer = counts ? get(quota, key) : NULL;
 
 	/* The limit of an address is no hindrance to a connection that is counted there already. */
-	if (peer != seat && is_full(quota, peer))
+	if (peer != quota_peer && is_full(quota, peer))
 		return SPOKE_ELIMIT;
 	if (counts && peer == NULL)
 		peer = add(quota, key);
@@ -155,7 +156,7 @@ int spokei_quota_move(struct spokei_quota *quota, void *seat, const struct spoke
 		return SPOKE_ENOMEM;
 	if (peer)
 		peer->count++;
-	drop(quota, seat);
-	*ret_seat = peer;
+	drop(quota, quota_peer);
+	*ret_peer = peer;
 	return SPOKE_OK;
 }

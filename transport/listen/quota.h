@@ -25,6 +25,8 @@ struct spokei_quota_limits {
  * and counts it out. Returns false if there is none. */
 typedef bool (*spokei_make_room)(void *owner);
 
+struct spokei_quota_peer; /* a peer that has connections */
+
 struct spokei_quota {
 	const struct spoke_env *env; /* borrowed for the quota's life */
 	struct spokei_map peers;     /* peers that have connections */
@@ -52,19 +54,22 @@ void spokei_quota_fini(struct spokei_quota *quota);
 SPOKE_MUST_USE int spokei_quota_enter(struct spokei_quota *quota,
 				      const struct spoke_address *address, bool *ret_of_peer);
 
-/* Returns the seat of a connection that was counted in with this address just now: limits may
- * change which addresses share a seat. NULL for a peer without an IP address. */
-void *spokei_quota_seat(const struct spokei_quota *quota, const struct spoke_address *address);
+/* Returns the peer of a connection that was counted in with this address just now: limits may
+ * change which addresses are one peer. NULL for a peer without an IP address. */
+struct spokei_quota_peer *spokei_quota_peer(const struct spokei_quota *quota,
+					    const struct spoke_address *address);
 
 /*
  * Counts a connection under another address, e.g. that of the client behind a proxy, and writes its
- * new seat. Returns 0, SPOKE_ENOMEM, or SPOKE_ELIMIT: the limit of that address; after an error
+ * new peer. Returns 0, SPOKE_ENOMEM, or SPOKE_ELIMIT: the limit of that address; after an error
  * nothing has changed.
  */
-SPOKE_MUST_USE int spokei_quota_move(struct spokei_quota *quota, void *seat,
-				     const struct spoke_address *to, void **ret_seat);
+SPOKE_MUST_USE int spokei_quota_move(struct spokei_quota *quota,
+				     struct spokei_quota_peer *quota_peer,
+				     const struct spoke_address *to,
+				     struct spokei_quota_peer **ret_peer);
 
-/* Counts out a connection by its seat. */
-void spokei_quota_leave(struct spokei_quota *quota, void *seat);
+/* Counts out a connection by its peer. */
+void spokei_quota_leave(struct spokei_quota *quota, struct spokei_quota_peer *quota_peer);
 
 #endif

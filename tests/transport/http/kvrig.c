@@ -151,7 +151,7 @@ static void kv_writable(struct spokei_http_conn *conn)
 
 void *kvrig_seat(const struct spokei_http_conn *conn)
 {
-	return spokei_quota_seat(&kvrig.quota, spokei_http_peer_address(conn));
+	return spokei_quota_peer(&kvrig.quota, spokei_http_peer_address(conn));
 }
 
 static void kv_closed(struct spokei_http_conn *conn)
@@ -177,7 +177,7 @@ static void kv_accept(void *arg, int fd, const struct spoke_address *peer, unsig
 	(void)arg;
 	(void)marks;
 	if (spokei_http_accept(&kvrig.http, fd, peer, &conn))
-		spokei_quota_leave(&kvrig.quota, spokei_quota_seat(&kvrig.quota, peer));
+		spokei_quota_leave(&kvrig.quota, spokei_quota_peer(&kvrig.quota, peer));
 }
 
 int kvrig_respond_later(const char *text)

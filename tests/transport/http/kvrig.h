@@ -94,7 +94,7 @@ const char *kvrig_ask(const char *request);
 /* Returns the status of the response to a request. */
 int kvrig_status(const char *request);
 
-/* Returns the seat of a connection in the quota. */
+/* Returns the peer of a connection in the quota. */
 void *kvrig_seat(const struct spokei_http_conn *conn);
 
 /* Responds to GET /later. */

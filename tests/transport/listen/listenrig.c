@@ -13,7 +13,7 @@ static void note_accept(void *arg, int fd, const struct spoke_address *peer, uns
 {
 	struct listenrig *rig = arg;
 	const struct spoke_env *env = rig->engine->env;
-	void *seat = spokei_quota_seat(&rig->quota, peer);
+	struct spokei_quota_peer *quota_peer = spokei_quota_peer(&rig->quota, peer);
 
 	(void)marks;
 	rig->accepted++;
@@ -23,12 +23,12 @@ static void note_accept(void *arg, int fd, const struct spoke_address *peer, uns
 	}
 	if (rig->let_go) {
 		env->net->close(env->ctx, fd);
-		spokei_quota_leave(&rig->quota, seat);
+		spokei_quota_leave(&rig->quota, quota_peer);
 		return;
 	}
 	assert_in_range(rig->taken, 0, LISTENRIG_TAKEN_MAX - 1);
 	rig->kept[rig->taken].fd = fd;
-	rig->kept[rig->taken].seat = seat;
+	rig->kept[rig->taken].quota_peer = quota_peer;
 	rig->taken++;
 }
 
@@ -106,7 +106,7 @@ void listenrig_release(struct listenrig *rig, unsigned count)
 
 	for (unsigned i = 0; i < count; i++) {
 		env->net->close(env->ctx, rig->kept[i].fd);
-		spokei_quota_leave(&rig->quota, rig->kept[i].seat);
+		spokei_quota_leave(&rig->quota, rig->kept[i].quota_peer);
 	}
 	rig->taken -= count;
 	memmove(rig->kept, rig->kept + count, rig->taken * sizeof(rig->kept[0]));

@@ -40,7 +40,7 @@ struct listenrig {
 	unsigned taken; /* accepted connections that stay open */
 	struct {
 		int fd;
-		void *seat;
+		struct spokei_quota_peer *quota_peer;
 	} kept[LISTENRIG_TAKEN_MAX];
 };
 

@@ -36,7 +36,7 @@ static void let_go(void *arg, int fd, const struct spoke_address *peer, unsigned
 	(void)marks;
 	rig->accepted++;
 	rig->faulty.env.net->close(rig->faulty.env.ctx, fd);
-	spokei_quota_leave(&rig->quota, spokei_quota_seat(&rig->quota, peer));
+	spokei_quota_leave(&rig->quota, spokei_quota_peer(&rig->quota, peer));
 }
 
 static bool open_rig(struct hostrig *rig)

@@ -37,7 +37,7 @@ static void leave(struct spokei_quota *quota, const char *text)
 {
 	struct spoke_address address = parse(text);
 
-	spokei_quota_leave(quota, spokei_quota_seat(quota, &address));
+	spokei_quota_leave(quota, spokei_quota_peer(quota, &address));
 }
 
 TEST(quota_counts_machines_not_ports)
@@ -163,14 +163,14 @@ TEST(changed_prefix_leaves_seats_as_they_are)
 
 	spokei_quota_init(&quota, spoke_host_env(), &limits);
 	assert_int_equal(spokei_quota_enter(&quota, &one, &of_peer), SPOKE_OK);
-	seats[0] = spokei_quota_seat(&quota, &one);
+	seats[0] = spokei_quota_peer(&quota, &one);
 	assert_int_equal(spokei_quota_enter(&quota, &two, &of_peer), SPOKE_OK);
-	seats[1] = spokei_quota_seat(&quota, &two);
+	seats[1] = spokei_quota_peer(&quota, &two);
 	assert_ptr_not_equal(seats[0], seats[1]);
 	limits.prefix6 = 64;
 	spokei_quota_change(&quota, &limits);
 	assert_int_equal(spokei_quota_enter(&quota, &two, &of_peer), SPOKE_OK);
-	seats[2] = spokei_quota_seat(&quota, &two);
+	seats[2] = spokei_quota_peer(&quota, &two);
 	assert_int_equal(enter(&quota, "[2001:db8::3]:5", &of_peer), SPOKE_OK);
 	assert_int_equal(enter(&quota, "[2001:db8::4]:5", &of_peer), SPOKE_ELIMIT);
 	for (size_t i = 0; i < 3; i++)
@@ -288,22 +288,22 @@ TEST(seat_counts_out_its_machine)
 	struct spoke_address path = parse("unix:/run/x");
 	struct spokei_quota quota;
 	bool of_peer;
-	void *seat;
+	struct spokei_quota_peer *quota_peer;
 
 	init(&quota, spoke_host_env(), 0, 2);
 	assert_int_equal(enter(&quota, "10.0.0.1:5", &of_peer), SPOKE_OK);
 	assert_int_equal(enter(&quota, "10.0.0.1:6", &of_peer), SPOKE_OK);
 	assert_int_equal(enter(&quota, "unix:/run/x", &of_peer), SPOKE_OK);
-	seat = spokei_quota_seat(&quota, &one);
-	assert_non_null(seat);
-	assert_null(spokei_quota_seat(&quota, &path));
-	spokei_quota_leave(&quota, seat);
+	quota_peer = spokei_quota_peer(&quota, &one);
+	assert_non_null(quota_peer);
+	assert_null(spokei_quota_peer(&quota, &path));
+	spokei_quota_leave(&quota, quota_peer);
 	assert_int_equal(enter(&quota, "10.0.0.1:7", &of_peer), SPOKE_OK);
 	assert_int_equal(enter(&quota, "10.0.0.1:8", &of_peer), SPOKE_ELIMIT);
 	spokei_quota_leave(&quota, NULL);
-	spokei_quota_leave(&quota, seat);
-	spokei_quota_leave(&quota, seat);
-	assert_null(spokei_quota_seat(&quota, &one));
+	spokei_quota_leave(&quota, quota_peer);
+	spokei_quota_leave(&quota, quota_peer);
+	assert_null(spokei_quota_peer(&quota, &one));
 	spokei_quota_fini(&quota);
 }
 
@@ -313,24 +313,24 @@ TEST(connection_moves_to_another_address)
 	struct spoke_address client = parse("1.2.3.4:1");
 	struct spokei_quota quota;
 	bool of_peer;
-	void *seat = NULL;
+	struct spokei_quota_peer *quota_peer = NULL;
 
 	init(&quota, spoke_host_env(), 2, 1);
 	assert_int_equal(enter(&quota, "10.0.0.1:5", &of_peer), SPOKE_OK);
-	assert_int_equal(spokei_quota_move(&quota, spokei_quota_seat(&quota, &proxy), &client,
-					   &seat),
+	assert_int_equal(spokei_quota_move(&quota, spokei_quota_peer(&quota, &proxy), &client,
+					   &quota_peer),
 			 SPOKE_OK);
-	assert_ptr_equal(seat, spokei_quota_seat(&quota, &client));
-	assert_null(spokei_quota_seat(&quota, &proxy));
+	assert_ptr_equal(quota_peer, spokei_quota_peer(&quota, &client));
+	assert_null(spokei_quota_peer(&quota, &proxy));
 	/* The total is full, which does not matter, but the client's address is, too. */
 	assert_int_equal(enter(&quota, "10.0.0.1:6", &of_peer), SPOKE_OK);
-	assert_int_equal(spokei_quota_move(&quota, spokei_quota_seat(&quota, &proxy), &client,
-					   &seat),
+	assert_int_equal(spokei_quota_move(&quota, spokei_quota_peer(&quota, &proxy), &client,
+					   &quota_peer),
 			 SPOKE_ELIMIT);
-	assert_non_null(spokei_quota_seat(&quota, &proxy));
+	assert_non_null(spokei_quota_peer(&quota, &proxy));
 	assert_int_equal(quota.count, 2);
 	leave(&quota, "10.0.0.1:6");
-	spokei_quota_leave(&quota, seat);
+	spokei_quota_leave(&quota, quota_peer);
 	spokei_quota_fini(&quota);
 }
 
@@ -341,24 +341,24 @@ TEST(connection_at_the_limit_moves_to_its_own_address)
 	struct spoke_address client = parse("10.0.0.1:1");
 	struct spokei_quota quota;
 	bool of_peer;
-	void *seat = NULL;
+	struct spokei_quota_peer *quota_peer = NULL;
 
 	init(&quota, spoke_host_env(), 0, 1);
 	assert_int_equal(enter(&quota, "[::ffff:10.0.0.1]:5", &of_peer), SPOKE_OK);
-	assert_int_equal(spokei_quota_move(&quota, spokei_quota_seat(&quota, &peer), &client,
-					   &seat),
+	assert_int_equal(spokei_quota_move(&quota, spokei_quota_peer(&quota, &peer), &client,
+					   &quota_peer),
 			 SPOKE_OK);
-	assert_non_null(seat);
-	assert_ptr_equal(seat, spokei_quota_seat(&quota, &peer));
+	assert_non_null(quota_peer);
+	assert_ptr_equal(quota_peer, spokei_quota_peer(&quota, &peer));
 	assert_int_equal(quota.count, 1);
-	spokei_quota_leave(&quota, seat);
-	/* A peer without a machine has no seat, and an unknown one has none yet. */
+	spokei_quota_leave(&quota, quota_peer);
+	/* A peer without a machine has no quota_peer, and an unknown one has none yet. */
 	assert_int_equal(enter(&quota, "unix:/run/x", &of_peer), SPOKE_OK);
-	assert_int_equal(spokei_quota_move(&quota, spokei_quota_seat(&quota, &path), &client,
-					   &seat),
+	assert_int_equal(spokei_quota_move(&quota, spokei_quota_peer(&quota, &path), &client,
+					   &quota_peer),
 			 SPOKE_OK);
-	assert_ptr_equal(seat, spokei_quota_seat(&quota, &client));
-	assert_non_null(seat);
-	spokei_quota_leave(&quota, seat);
+	assert_ptr_equal(quota_peer, spokei_quota_peer(&quota, &client));
+	assert_non_null(quota_peer);
+	spokei_quota_leave(&quota, quota_peer);
 	spokei_quota_fini(&quota);
 }

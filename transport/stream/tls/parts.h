@@ -126,9 +126,9 @@ struct spokei_tls_link {
 	struct spokei_tls_step *step; /* NULL: none has begun whose result is not used yet */
 	/* In `next`, `first`, `standing`, `lingering` or `open`; next == NULL: in none. */
 	struct spoke_list node;
-	struct spoke_list place;  /* in `placed`; next == NULL: it has no place */
-	struct spoke_list warm;   /* in `warm`; next == NULL: it keeps no buffers */
-	void *seat;               /* of its peer, if the handshake is counted */
+	struct spoke_list place;              /* in `placed`; next == NULL: it has no place */
+	struct spoke_list warm;               /* in `warm`; next == NULL: it keeps no buffers */
+	struct spokei_quota_peer *quota_peer; /* of its peer, if the handshake is counted */
 	struct spoke_span in;     /* during a call of the library: its input, borrowed */
 	struct spokei_buffer raw; /* received, and not given to the library */
 	struct spokei_buffer lag; /* made by the library, and not taken by the descriptor */

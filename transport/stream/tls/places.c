@@ -34,7 +34,7 @@ int spokei_tls_peer_enter(struct spokei_tls_link *link)
 	if (error)
 		return error == SPOKE_ELIMIT ? -EDQUOT : -ENOMEM;
 	link->counted = true;
-	link->seat = spokei_quota_seat(peers, &address);
+	link->quota_peer = spokei_quota_peer(peers, &address);
 	return 0;
 }
 
@@ -43,5 +43,5 @@ void spokei_tls_peer_leave(struct spokei_tls_link *link)
 	if (!link->counted)
 		return;
 	link->counted = false;
-	spokei_quota_leave(&link->tls->peers, link->seat);
+	spokei_quota_leave(&link->tls->peers, link->quota_peer);
 }
