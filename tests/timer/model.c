@@ -501,6 +501,14 @@ const char *model_finish(struct model *model)
 	expect(model, spoke_wheel_stop(model->wheel, item_back, model) == left,
 	       "stop handed back another number of timers");
 	expect(model, model->head.next == &model->head, "stop forgot a timer");
+	expect(model,
+	       spoke_wheel_schedule(model->wheel, &pick_item(model)->timer, 0, 0) ==
+		       SPOKE_WHEEL_STOPPED,
+	       "a stopped wheel took a timer");
+	expect(model,
+	       spoke_wheel_advance(model->wheel, UINT64_MAX / 2, 0) == SPOKE_WHEEL_STOPPED &&
+		       spoke_wheel_next(model->wheel) == SPOKE_WHEEL_NEVER,
+	       "a stopped wheel went on");
 	expect(model, pending(model) == 0, "the counters do not balance to zero");
 	expect(model, spoke_wheel_check(model->wheel) == NULL, spoke_wheel_check(model->wheel));
 	compare_counts(model);
