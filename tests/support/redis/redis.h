@@ -176,9 +176,6 @@ void fakeredis_cut(struct fakeredis *server, enum fakeredis_cut how, const char 
 void fakeredis_reset_all(struct fakeredis *server);
 void fakeredis_reset(struct fakeredis *server, bool subscribers);
 
-/* Sends bytes to all connections of that kind, as a hostile server may. */
-void fakeredis_say(struct fakeredis *server, bool subscribers, const void *bytes, size_t len);
-
 /* Returns the number of connections, and of those with subscriptions. */
 unsigned fakeredis_conns(const struct fakeredis *server);
 unsigned fakeredis_subscribers(const struct fakeredis *server);

@@ -302,20 +302,6 @@ void fakeredis_reset_all(struct fakeredis *server)
 	fakeredis_reset(server, true);
 }
 
-void fakeredis_say(struct fakeredis *server, bool subscribers, const void *bytes, size_t len)
-{
-	for (unsigned i = 0; i < FAKEREDIS_CONNS; i++) {
-		struct fakeredis_conn *conn = server->conns[i];
-		size_t before;
-
-		if (!is_of_kind(conn, subscribers))
-			continue;
-		before = spokei_buffer_len(&conn->out);
-		fakeredis_raw(conn, bytes, len);
-		fakeredis_mark(conn, before);
-	}
-}
-
 unsigned fakeredis_conns(const struct fakeredis *server)
 {
 	unsigned count = 0;
