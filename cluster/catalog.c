@@ -21,14 +21,8 @@ const struct spoke_policy *const spokei_catalog_policies[] = {
 /* clang-format on */
 
 const struct spoke_registry *const spokei_catalog_registries[] = {
-#ifdef SPOKE_WITH_ZOOKEEPER
-	&spokei_registry_zookeeper,
-#else
-	&spokei_registry_zookeeper_absent,
-#endif
-	&spokei_registry_file,
-	&spokei_registry_static,
-	NULL,
+#define ROW(name) &spokei_registry_##name,
+	SPOKEI_REGISTRIES(ROW) NULL,
 };
 
 /* --- */

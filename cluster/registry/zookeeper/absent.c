@@ -18,7 +18,13 @@ static int absent_open(struct spoke_engine *engine, const struct spoke_url *url,
 }
 
 /* open() never succeeds, so there is nothing that the other functions could get. */
-const struct spoke_registry spokei_registry_zookeeper_absent = {
-	.scheme = "zookeeper",
-	.open = absent_open,
-};
+#define ABSENT                                                                                     \
+	{                                                                                          \
+		.scheme = "zookeeper", .open = absent_open                                         \
+	}
+
+const struct spoke_registry spokei_registry_zookeeper_absent = ABSENT;
+
+#ifndef SPOKE_WITH_ZOOKEEPER
+const struct spoke_registry spokei_registry_zookeeper = ABSENT;
+#endif

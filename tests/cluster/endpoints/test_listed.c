@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of a registry as a program sees them: its balancer, and what is said about ignored URLs. */
+/* Lists of a registry as a program sees them: its balancer, ignored URLs, and lists that are too
+ * long or without a usable provider. */
 #include "tests/cluster/endpoints/dirrig.h"
 #include "tests/support/test.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static size_t pick_last(void *memory, const struct spoke_balancer_candidates *candidates,
@@ -11,6 +13,42 @@ static size_t pick_last(void *memory, const struct spoke_balancer_candidates *ca
 	(void)memory;
 	(void)choice;
 	return candidates->able[candidates->count - 1] ? candidates->count - 1 : SPOKE_NO_ENDPOINT;
+}
+
+#define MANY (SPOKEI_ENDPOINTS_MAX + 3)
+
+static const struct spoke_consumer_options presets;
+
+/* Lists providers at the first `count` addresses. Returns the result. */
+static int list_crowd(size_t count)
+{
+	static struct spoke_url urls[MANY];
+	char text[80];
+	int error;
+
+	for (size_t i = 0; i < count; i++) {
+		(void)snprintf(text, sizeof(text), "dubbo://10.0.%zu.%zu:20880/demo.Echo", i / 250,
+			       i % 250);
+		assert_int_equal(spoke_url_parse(&dirrig.process.env, text, strlen(text), &urls[i],
+						 NULL),
+				 0);
+	}
+	error = spokei_directory_set(dirrig.consumer->directory, urls, count);
+	for (size_t i = 0; i < count; i++)
+		spoke_url_fini(&urls[i]);
+	return error;
+}
+
+/* Returns the number of events that contain these words. */
+static unsigned events_with(const char *words)
+{
+	struct spoke_event event;
+	unsigned count = 0;
+
+	for (uint64_t number = 1; spoke_event_get(dirrig.engine, number, &event) == 0;
+	     number = event.number + 1)
+		count += strstr(event.text, words) != NULL;
+	return count;
 }
 
 FIXTURE(dirrig_set_up, dirrig_tear_down);
@@ -33,8 +71,6 @@ TEST(balancer_of_a_program_places_calls)
 	assert_int_equal(dirrig_call(), SPOKE_OK);
 	assert_int_equal(dirrig_served(1), 1);
 }
-
-static const struct spoke_consumer_options presets;
 
 static unsigned count_events(const char *words)
 {
@@ -66,4 +102,60 @@ TEST(ignored_urls_are_explained)
 	LIST(A "?version=1&enabled=false&disabled=false", B);
 	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 1);
 	assert_int_equal(count_events("version or group"), 1);
+}
+
+TEST(crowded_list_is_cut_and_told_once)
+{
+	dirrig_consume("?lazy=true", &presets);
+	assert_int_equal(list_crowd(SPOKEI_ENDPOINTS_MAX), 0);
+	assert_int_equal(events_with("providers ignored"), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(list_crowd(MANY), 0);
+		assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0),
+				 SPOKEI_ENDPOINTS_MAX);
+	}
+	assert_int_equal(events_with("3 providers ignored; the first 4096 are used"), 1);
+	assert_int_equal(list_crowd(2), 0);
+	assert_int_equal(list_crowd(MANY), 0);
+	assert_int_equal(events_with("3 providers ignored"), 2);
+}
+
+TEST(only_own_disabled_providers_empty_a_protected_list)
+{
+	static const char *const foreign[] = {
+		"dubbo://127.0.0.1:20880/demo.Other?disabled=true",
+		A "?disabled=true&group=other",
+		A "?disabled=true&version=2",
+	};
+
+	dirrig_start(0);
+	dirrig_consume("", &presets);
+	dirrig_beat(MS);
+	dirrig.consumer->directory->settings.protects = true;
+	LIST(A);
+	dirrig_pass(10 * MS);
+	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
+		LIST(foreign[i]);
+		assert_int_equal(dirrig_call(), SPOKE_OK);
+	}
+	LIST(A "?disabled=true");
+	assert_int_equal(dirrig_call(), SPOKE_ENOPROVIDER);
+}
+
+TEST(kept_providers_are_told_once_until_list_has_one)
+{
+	dirrig_start(0);
+	dirrig_consume("", &presets);
+	dirrig_beat(MS);
+	dirrig.consumer->directory->settings.protects = true;
+	for (unsigned i = 1; i <= 2; i++) {
+		LIST(A);
+		dirrig_pass(10 * MS);
+		for (unsigned repeats = 0; repeats < 3; repeats++) {
+			assert_int_equal(spokei_directory_set(dirrig.consumer->directory, NULL, 0),
+					 0);
+			assert_int_equal(dirrig_call(), SPOKE_OK);
+		}
+		assert_int_equal(events_with("the known ones are kept"), i);
+	}
 }
