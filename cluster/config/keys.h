@@ -255,12 +255,6 @@ void spokei_key_print_refusal(enum spokei_key key, uint64_t number,
 void spokei_keys_fill(const struct spokei_key_values *values, unsigned sections,
 		      enum spokei_fields_of of, void *settings);
 
-/* Copies each text to *copies[i], all in one block; a NULL stays NULL. *ret_block is NULL if all
- * are. Returns 0 or ENOMEM. The caller frees the block. */
-SPOKE_MUST_USE int spokei_texts_copy(const struct spoke_env *env, const char *const *from,
-				     const char **const *copies, size_t count, char **ret_block,
-				     size_t *ret_size);
-
 /* Returns the name of a key in URLs. */
 const char *spokei_keys_name(enum spokei_key key);
 

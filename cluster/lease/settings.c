@@ -178,17 +178,26 @@ static int check_credentials(struct spoke_engine *engine, const struct spokei_re
 static int keep_texts(struct spoke_engine *engine, const struct spoke_leases_options *options,
 		      struct spokei_lease_settings *settings)
 {
-	struct spokei_key_values *values = &settings->in_force;
-	const char *const from[] = {
-		options->config ? spokei_config_look(options->config).name : NULL,
-		settings->redis.user,
-	};
-	const char **const copies[] = { &settings->file, &values->text[SPOKEI_KEY_LEASE_USER] };
+	const char *file = options->config ? spokei_config_look(options->config).name : "";
+	const char *user = settings->redis.user ? settings->redis.user : "";
+	const size_t file_size = strlen(file) + 1;
+	const size_t user_size = strlen(user) + 1;
+	const char **text = settings->in_force.text;
 
-	values->text[SPOKEI_KEY_LEASE_STORE] = NULL;
-	values->text[SPOKEI_KEY_LEASE_USER] = NULL;
-	return spokei_texts_copy(engine->env, from, copies, 2, &settings->texts,
-				 &settings->texts_size);
+	text[SPOKEI_KEY_LEASE_STORE] = NULL;
+	text[SPOKEI_KEY_LEASE_USER] = NULL;
+	if (*file == '\0' && *user == '\0')
+		return SPOKE_OK;
+	settings->texts_size = file_size + user_size;
+	settings->texts = spokei_alloc(engine->env, 1, settings->texts_size);
+	if (settings->texts == NULL)
+		return SPOKE_ENOMEM;
+	memcpy(settings->texts, file, file_size);
+	memcpy(settings->texts + file_size, user, user_size);
+	settings->file = *file ? settings->texts : NULL;
+	if (*user)
+		text[SPOKEI_KEY_LEASE_USER] = settings->texts + file_size;
+	return SPOKE_OK;
 }
 
 void spokei_lease_settings_free(const struct spoke_env *env, struct spokei_lease_settings *settings)
