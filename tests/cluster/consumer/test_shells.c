@@ -28,7 +28,9 @@ TEST(drained_provider_does_not_listen_until_freed)
 
 	stage_until_ready(stage, 1);
 	assert_int_equal(spoke_engine_drain(stage->server_engine, 10 * SECOND), 0);
-	stage_pass(stage, 50 * MS);
+	/* On real sockets it takes as long as the machine is busy. */
+	for (unsigned i = 0; i < 100 && spoke_provider_connections(stage->provider) > 0; i++)
+		stage_pass(stage, 50 * MS);
 	assert_int_equal(spoke_provider_connections(stage->provider), 0);
 	assert_int_equal(spoke_provider_address(stage->provider, 0, text, sizeof(text)), 0);
 	assert_int_equal(spoke_provider_listen(stage->provider, "dubbo://127.0.0.1:0"),
