@@ -203,7 +203,7 @@ static inline struct sim_dice *sim_gateway_dice(struct sim_gateway *gateway)
 	return &gateway->world.dice;
 }
 
-/* --- gateway_plan.c */
+/* --- gateway.c: the plan */
 
 /* Does this seed have a gateway? Has a generator of its own. */
 bool sim_gateway_drawn(uint64_t seed);
@@ -224,14 +224,14 @@ void sim_gateway_end(struct sim_gateway *gateway);
 /* Holds up the gateway's process. */
 void sim_gateway_hold(struct sim_gateway *gateway, uint64_t ns);
 
-/* --- gateway_program.c: the program with the gateway: it starts, admits and pushes */
+/* --- gateway.c: the program with the gateway: it starts, admits and pushes */
 
 void sim_gateway_start(struct sim_gateway *gateway);
 
 /* Pushes one message to all users. */
 void sim_gateway_push_all(struct sim_gateway *gateway);
 
-/* --- gateway_faults.c */
+/* --- gateway.c: the faults */
 
 void sim_gateway_fault(struct sim_gateway *gateway);
 void sim_gateway_drain(struct sim_gateway *gateway);
@@ -254,7 +254,7 @@ void sim_page_close_for(struct sim_page *page, uint64_t ns);
 /* The page was told to stay away; it comes back after a while. */
 void sim_page_stays_away(struct sim_page *page);
 
-/* --- page_bytes.c */
+/* --- pages.c: bytes */
 
 /* Reads the bytes that have arrived. May close the connection. */
 void sim_page_read(struct sim_page *page);

@@ -123,7 +123,7 @@
 	  "connection is closed soon.")                                                            \
 	X(S47, oracle_gateway,                                                                     \
 	  "A connection gets a keepalive after each silence, unless its output waits.")            \
-	X(S48, gateway_program,                                                                    \
+	X(S48, gateway,                                                                            \
 	  "The authorizer is asked once about each request, its first answer in time counts, and " \
 	  "opens one connection at most.")                                                         \
 	X(S49, oracle_gateway, "A connection whose output makes no progress is closed in time.")   \
