@@ -66,7 +66,6 @@ static void act_again(struct listing *listing)
 static void free_service(struct listing_service *service)
 {
 	free_urls(service->urls, service->count);
-	free(service->entry);
 	free(service->name);
 	free(service);
 }
@@ -74,22 +73,19 @@ static void free_service(struct listing_service *service)
 /* Returns a service, or NULL without memory. */
 static struct listing_service *new_service(struct listing *listing, const char *name)
 {
-	const size_t size = listing->kind->entry_size ? listing->kind->entry_size
-						      : sizeof(struct spoke_registry_entry);
-	struct listing_service *service = calloc(1, sizeof(*service));
+	struct listing_service *service = calloc(1, sizeof(*service) + listing->kind->entry_size);
 
 	if (!service)
 		return NULL;
 	service->name = strdup(name);
-	service->entry = calloc(1, size);
-	if (!service->name || !service->entry) {
+	if (!service->name) {
 		free_service(service);
 		return NULL;
 	}
 	service->listing = listing;
 	service->wanted = true;
-	service->entry->service = service->name;
-	service->entry->category = SPOKE_REGISTRY_PROVIDERS;
+	service->entry.service = service->name;
+	service->entry.category = SPOKE_REGISTRY_PROVIDERS;
 	return service;
 }
 
@@ -100,11 +96,11 @@ static void act_on(struct listing_service *service)
 	if (service->wanted && (service->state == LISTING_OUT || service->failed)) {
 		service->state = LISTING_ASKED;
 		service->failed = false;
-		listing->kind->want(listing->registry, service->entry);
+		listing->kind->want(listing->registry, &service->entry);
 	} else if (!service->wanted && service->state == LISTING_ASKED) {
 		service->state = LISTING_LEAVING;
 		service->failed = false;
-		listing->kind->unwant(listing->registry, service->entry);
+		listing->kind->unwant(listing->registry, &service->entry);
 	}
 }
 
@@ -128,15 +124,9 @@ static void act_due(struct spoke_alarm *alarm)
 	}
 }
 
-static struct listing_service *service_of(struct listing *listing,
-					  const struct spoke_registry_entry *entry)
+static struct listing_service *service_of(struct spoke_registry_entry *entry)
 {
-	if (listing->all && listing->all->entry == entry)
-		return listing->all;
-	for (size_t i = 0; i < listing->count; i++)
-		if (listing->services[i]->entry == entry)
-			return listing->services[i];
-	return NULL;
+	return spoke_container_of(entry, struct listing_service, entry);
 }
 
 /* --- services */
@@ -243,7 +233,7 @@ static void notify_whole(struct listing *listing)
 static void registry_state(void *arg, struct spoke_registry_entry *entry, int error)
 {
 	struct listing *listing = arg;
-	struct listing_service *service = service_of(listing, entry);
+	struct listing_service *service = service_of(entry);
 
 	if (!error && service->state == LISTING_LEAVING) {
 		service->state = LISTING_OUT;
@@ -262,7 +252,7 @@ static void registry_list(void *arg, struct spoke_registry_entry *entry, const c
 			  size_t count)
 {
 	struct listing *listing = arg;
-	struct listing_service *service = service_of(listing, entry);
+	struct listing_service *service = service_of(entry);
 
 	if (!service->wanted)
 		return;

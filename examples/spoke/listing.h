@@ -18,7 +18,6 @@ struct listing_service {
 	char *name;
 	char **urls;
 	size_t count;
-	struct spoke_registry_entry *entry; /* the subscription */
 	enum {
 		LISTING_OUT,     /* not at the registry */
 		LISTING_ASKED,   /* the subscription was requested */
@@ -27,6 +26,8 @@ struct listing_service {
 	bool failed; /* the last request has */
 	bool listed; /* its list has been received */
 	bool wanted; /* in the latest list of services */
+	/* The subscription; the registry's own bytes follow. */
+	struct spoke_registry_entry entry;
 };
 
 /* Called when a provider was added (`came`) or removed. */
