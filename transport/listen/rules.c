@@ -6,6 +6,7 @@
 #include "core/base/log.h"
 #include "core/engine/engine.h"
 #include "core/text/option.h"
+#include "transport/trust/caller.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -33,22 +34,15 @@ static const char *read_user(struct spoke_span entry, void *place)
 {
 	struct spokei_rule_user *user = place;
 	const char *at = entry.data;
-	const char *end = at + entry.len;
-	uint64_t id = 0;
+	bool of_user = entry.len > 4 && memcmp(at, "uid:", 4) == 0;
+	size_t prefix = 0;
 
-	*user = (struct spokei_rule_user){ .is_group = entry.len > 4 &&
-						       memcmp(at, "gid:", 4) == 0 };
-	if (user->is_group || (entry.len > 4 && memcmp(at, "uid:", 4) == 0))
-		at += 4;
-	if (at == end || (*at == '0' && end - at > 1))
-		return "not a number of a user; write e.g. 1000 or gid:100";
-	for (; at < end && *at >= '0' && *at <= '9' && id < UINT32_MAX; at++)
-		id = id * 10 + (uint64_t)(*at - '0');
-	/* The largest number stands for no user at all. */
-	if (at < end || id >= UINT32_MAX)
-		return "not a number of a user; write e.g. 1000 or gid:100";
-	user->id = (uint32_t)id;
-	return NULL;
+	user->is_group = entry.len > 4 && memcmp(at, "gid:", 4) == 0;
+	if (of_user || user->is_group)
+		prefix = 4;
+	return spokei_caller_id((struct spoke_span){ at + prefix, entry.len - prefix }, &user->id)
+		       ? NULL
+		       : "not a number of a user; write e.g. 1000 or gid:100";
 }
 
 /* Counts the entries of a list. */

@@ -221,23 +221,26 @@ static const char *read_ip(struct spoke_span entry, struct spokei_caller_rule *r
 	return NULL;
 }
 
-static const char *read_id(struct spoke_span entry, struct spokei_caller_rule *rule)
+bool spokei_caller_id(struct spoke_span digits, uint32_t *ret_id)
 {
-	struct spoke_span digits = after(entry, 4);
 	const char *at = digits.data;
 	uint64_t id = 0;
 
 	for (size_t i = 0; i < digits.len && id < UINT32_MAX; i++) {
 		if (at[i] < '0' || at[i] > '9')
-			return "not a number";
+			return false;
 		id = id * 10 + (uint64_t)(at[i] - '0');
 	}
-	/* The largest number stands for no user at all. */
 	if (digits.len == 0 || (*at == '0' && digits.len > 1) || id >= UINT32_MAX)
-		return "not a number";
+		return false;
+	*ret_id = (uint32_t)id;
+	return true;
+}
+
+static const char *read_id(struct spoke_span entry, struct spokei_caller_rule *rule)
+{
 	rule->kind = begins(entry, "uid:") ? SPOKEI_CALLER_USER : SPOKEI_CALLER_GROUP;
-	rule->id = (uint32_t)id;
-	return NULL;
+	return spokei_caller_id(after(entry, 4), &rule->id) ? NULL : "not a number";
 }
 
 /* Reads an entry, whose text is the caller's. Returns NULL, or why it is wrong. */

@@ -145,6 +145,10 @@ SPOKE_MUST_USE int spokei_callers_new(const struct spoke_env *env, const char *t
 				      uint64_t number, struct spokei_callers **ret_callers,
 				      char why[SPOKEI_CALLERS_WHY]);
 
+/* Reads the number of a user or a group. Returns false if it is none: the largest one stands for no
+ * user at all. */
+SPOKE_MUST_USE bool spokei_caller_id(struct spoke_span digits, uint32_t *ret_id);
+
 /* NULL is fine. */
 void spokei_callers_free(const struct spoke_env *env, struct spokei_callers *callers);
 
