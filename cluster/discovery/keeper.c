@@ -44,7 +44,6 @@ enum entry_state {
 	HELD,
 	ENDING, /* unwant() is in flight */
 	UNSURE, /* one of them has failed, or it was lost: it may be there */
-	STATES,
 };
 
 /* The state after the result of a request, or after a loss. */
@@ -52,7 +51,7 @@ enum entry_state {
 static const struct {
 	enum entry_state success;
 	enum entry_state error;
-} after[STATES] = {
+} after[] = {
 	[ABSENT] = { ABSENT, ABSENT },
 	[ASKING] = { HELD, UNSURE },
 	[HELD] = { HELD, UNSURE },
@@ -688,13 +687,12 @@ static bool is_due(struct spokei_keeper *keeper, const struct entry *entry)
 	case HELD:
 		return !entry->wanted || entry->stale;
 	case ENDING:
-	case STATES:
 		return false;
 	}
 	return false;
 }
 
-static void set_alarm(struct spokei_keeper *keeper, uint64_t now_ns);
+static int set_alarm(struct spokei_keeper *keeper, uint64_t now_ns);
 
 /* After free() the keeper waits for withdrawals only. */
 static bool may_end(struct spokei_keeper *keeper)
@@ -723,7 +721,7 @@ static void keeper_act(struct spokei_task *task)
 		if (!entry->wanted && entry->state == ABSENT)
 			drop_entry(keeper, entry);
 	}
-	set_alarm(keeper, now_ns);
+	(void)!set_alarm(keeper, now_ns);
 	if (keeper->freed && may_end(keeper))
 		spokei_engine_dead(keeper->engine, &keeper->bury);
 }
@@ -734,7 +732,7 @@ static void keeper_due(struct spoke_alarm *alarm)
 	uint64_t now_ns = now_of(keeper);
 
 	/* Renewed at once, so that the keeper keeps its place in the wheel. */
-	set_alarm(keeper, now_ns);
+	(void)!set_alarm(keeper, now_ns);
 	if (keeper->freed && now_ns >= keeper->end_ns)
 		spokei_engine_dead(keeper->engine, &keeper->bury);
 	else
@@ -747,13 +745,8 @@ static uint64_t earlier(uint64_t ns, uint64_t now_ns, uint64_t due_ns)
 	return ns > now_ns && ns < due_ns ? ns : due_ns;
 }
 
-static int arm(struct spokei_keeper *keeper, uint64_t delay_ns)
-{
-	return spoke_alarm_after(keeper->engine, &keeper->alarm, delay_ns, keeper_due);
-}
-
-/* The alarm is always armed, so this cannot fail. */
-static void set_alarm(struct spokei_keeper *keeper, uint64_t now_ns)
+/* Fails at most for the first time, because the alarm stays armed. */
+static int set_alarm(struct spokei_keeper *keeper, uint64_t now_ns)
 {
 	uint64_t due_ns = spokei_later(now_ns, IDLE_NS);
 
@@ -764,7 +757,7 @@ static void set_alarm(struct spokei_keeper *keeper, uint64_t now_ns)
 		if (entry->has_list)
 			due_ns = earlier(entry->list_ns, now_ns, due_ns);
 	}
-	(void)!arm(keeper, due_ns - now_ns);
+	return spoke_alarm_after(keeper->engine, &keeper->alarm, due_ns - now_ns, keeper_due);
 }
 
 /* --- the end */
@@ -932,7 +925,7 @@ static int open_registry(struct spokei_keeper *keeper, const struct spokei_keepe
 	if (keeper->kind == NULL)
 		error = find_kind(keeper->engine, url.scheme, &keeper->kind);
 	if (error == 0)
-		error = arm(keeper, IDLE_NS);
+		error = set_alarm(keeper, now_of(keeper));
 	if (error == 0)
 		error = keeper->kind->open(keeper->engine, &url, &registry_up, keeper,
 					   &keeper->registry);

@@ -29,8 +29,7 @@
 #define AGAIN_NS UINT64_C(1000000000)     /* pause before a list is requested again */
 #define ROUNDS_MAX 8u                     /* another process removes the node */
 #define FORMERS_MAX 16u                   /* older nodes at a time */
-#define SHOWN 64u                         /* bytes of a path in an event */
-#define SHOWN_NAME 128u                   /* bytes of a name in an event */
+#define SHOWN 128u                        /* bytes of a path or a name in an event */
 #define LOCAL 160u                        /* bytes of an address as text */
 #define INSTANCES "/services"             /* of Dubbo 3: a folder for each application */
 
@@ -495,7 +494,7 @@ static void list(struct zk_entry *entry)
  * with an event, if it is no provider's name. */
 static size_t decode(struct spoke_engine *engine, const char *name, char *out, size_t size)
 {
-	char shown[SHOWN_NAME];
+	char shown[SHOWN];
 	size_t len;
 	int error = spoke_url_decode(name, strlen(name), out, size, &len);
 
