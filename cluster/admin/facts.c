@@ -2,7 +2,7 @@
 /* Prints tables of facts, as JSON and in the text format of Prometheus. */
 #include "cluster/admin/facts.h"
 
-#include "core/text/utf8.h"
+#include "core/text/encoding.h"
 
 #include <spoke/histogram.h>
 

@@ -16,7 +16,7 @@
 #include "core/base/error.h"
 #include "core/engine/engine.h"
 #include "core/engine/figures.h"
-#include "core/value/args.h"
+#include "core/value/builder.h"
 #include "core/value/shape.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"

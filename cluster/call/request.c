@@ -10,7 +10,7 @@
 #include "cluster/filter/signature.h"
 #include "core/base/env.h"
 #include "core/engine/engine.h"
-#include "core/text/tokens.h"
+#include "core/text/secret.h"
 #include "core/value/builder.h"
 #include "transport/codec/codec.h"
 #include "transport/conn/conn.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages of a gateway: their ids, their encoded forms, and the rings that keep them. */
 #include "cluster/comet/comet.h"
-#include "core/text/utf8.h"
+#include "core/text/encoding.h"
 #include "transport/http/sse.h"
 #include "transport/http/websocket.h"
 

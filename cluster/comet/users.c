@@ -9,7 +9,7 @@
  */
 #include "cluster/comet/comet.h"
 #include "core/base/siphash.h"
-#include "core/text/utf8.h"
+#include "core/text/encoding.h"
 
 #define BUCKETS_FIRST 64u
 #define SLICE_NS UINT64_C(500000)

@@ -12,7 +12,7 @@
 #define SPOKEI_CLUSTER_CONFIG_CREDENTIALS_H
 
 #include "cluster/config/keys.h"
-#include "core/text/tokens.h"
+#include "core/text/secret.h"
 #include "timer/base.h"
 
 #define SPOKEI_ACCESS_MAX 255u /* bytes of an id or a secret */

@@ -8,9 +8,8 @@
 
 #include "cluster/config/places.h"
 #include "core/base/log.h"
-#include "core/text/hide.h"
+#include "core/text/option.h"
 #include "core/text/secret.h"
-#include "core/text/similar.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -131,7 +130,7 @@ static bool is_hidden(const char *name)
 		return secret;
 	if (spokei_hide_may_be_secret(name))
 		return true;
-	nearest = spokei_similar_nearest(name, key_at, NULL, SPOKEI_KEYS);
+	nearest = spokei_option_nearest_name(name, key_at, NULL, SPOKEI_KEYS);
 	return nearest && is_key(nearest, &secret) && secret;
 }
 
@@ -185,7 +184,7 @@ static bool guess_heading(const char *heading, enum spokei_section *ret_kind)
 	const char *nearest;
 
 	(void)spokei_log_escape(first, sizeof(first), heading, strcspn(heading, "."));
-	nearest = spokei_similar_nearest(first, section_at, NULL, SPOKEI_SECTIONS);
+	nearest = spokei_option_nearest_name(first, section_at, NULL, SPOKEI_SECTIONS);
 	for (unsigned i = 0; i < SPOKEI_SECTIONS; i++)
 		if (section_at(NULL, i) == nearest)
 			*ret_kind = (enum spokei_section)i;
@@ -500,9 +499,9 @@ static void refuse_key(struct reader *reader, const char *name, const char *subj
 		     sections);
 		return;
 	}
-	nearest = spokei_similar_nearest(name, key_of_section, reader->section, SPOKEI_KEYS);
+	nearest = spokei_option_nearest_name(name, key_of_section, reader->section, SPOKEI_KEYS);
 	if (nearest == NULL)
-		nearest = spokei_similar_nearest(name, key_at, NULL, SPOKEI_KEYS);
+		nearest = spokei_option_nearest_name(name, key_at, NULL, SPOKEI_KEYS);
 	tell(reader, subject, "no such key%s%s%s", nearest ? "; did you mean " : "",
 	     nearest ? nearest : "; see spoke config --explain", nearest ? "?" : "");
 }

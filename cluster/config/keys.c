@@ -5,7 +5,7 @@
 
 #include "core/base/log.h"
 #include "core/engine/engine.h"
-#include "core/text/similar.h"
+#include "core/text/option.h"
 
 #include <spoke/call.h>
 #include <spoke/link.h>
@@ -102,7 +102,7 @@ static const char *name_at(const void *of, size_t i)
 
 static int refuse_key(const char *key, char *why, size_t size)
 {
-	const char *nearest = spokei_similar_nearest(key, name_at, NULL, SPOKEI_KEYS_OF_URLS);
+	const char *nearest = spokei_option_nearest_name(key, name_at, NULL, SPOKEI_KEYS_OF_URLS);
 	char quoted[QUOTED_MAX];
 
 	(void)spokei_log_escape(quoted, sizeof(quoted), key, strlen(key));

@@ -8,7 +8,7 @@
 #include "cluster/config/keys.h"
 #include "core/base/env.h"
 #include "core/base/log.h"
-#include "core/text/similar.h"
+#include "core/text/option.h"
 
 #include <stdio.h>
 
@@ -309,8 +309,8 @@ static const char *suggest(const struct reader *reader, const char *name)
 		return spokei_keys_name(key);
 	if (reader->scheme == REDIS_UNIX && strcmp(name, "database") == 0)
 		return "db";
-	return spokei_similar_nearest(name, name_at, NULL,
-				      SPOKEI_KEY_LEASE_MAX - SPOKEI_KEY_LEASE_TTL + 1);
+	return spokei_option_nearest_name(name, name_at, NULL,
+					  SPOKEI_KEY_LEASE_MAX - SPOKEI_KEY_LEASE_TTL + 1);
 }
 
 static int refuse_parameter(struct reader *reader, const char *name, size_t at)

@@ -9,7 +9,7 @@
 #include "cluster/config/places.h"
 #include "cluster/config/store.h"
 #include "core/base/log.h"
-#include "core/text/tokens.h"
+#include "core/text/secret.h"
 #include "transport/conn/link.h"
 #include "transport/http/guard.h"
 #include "transport/listen/quota.h"

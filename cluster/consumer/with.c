@@ -3,7 +3,7 @@
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
 #include "core/engine/engine.h"
-#include "core/value/args.h"
+#include "core/value/builder.h"
 
 #include <spoke/future.h>
 

@@ -2,9 +2,9 @@
 /* Makes and checks signatures of requests. */
 #include "cluster/filter/signature.h"
 
-#include "core/text/base64.h"
+#include "core/text/digest.h"
+#include "core/text/encoding.h"
 #include "core/text/secret.h"
-#include "core/text/sha256.h"
 
 #include <inttypes.h>
 #include <stdio.h>

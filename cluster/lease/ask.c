@@ -9,7 +9,7 @@
 #include "cluster/lease/use.h"
 #include "core/base/log.h"
 #include "core/base/pace.h"
-#include "core/text/utf8.h"
+#include "core/text/encoding.h"
 
 #define RUSHES_MAX 16u
 #define PAUSE_NS UINT64_C(20000000)

@@ -9,7 +9,7 @@
 #include "cluster/provider/peers.h"
 #include "core/engine/engine.h"
 #include "core/engine/figures.h"
-#include "core/value/args.h"
+#include "core/value/builder.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 

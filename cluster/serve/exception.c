@@ -2,7 +2,7 @@
 /* Answers requests with errors and exceptions. */
 #include "cluster/serve/parts.h"
 
-#include "core/text/utf8.h"
+#include "core/text/encoding.h"
 #include "transport/wire/attachments.h"
 #include "transport/wire/message.h"
 

@@ -5,7 +5,6 @@
 #include "cluster/serve/routes.h"
 
 #include "core/engine/engine.h"
-#include "core/value/args.h"
 #include "core/value/builder.h"
 
 #define UNREAD_TEXT 256 /* bytes of a sentence about arguments */

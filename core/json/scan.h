@@ -96,21 +96,10 @@ static inline char *spokei_json_take_string(struct spokei_json_scan *scan, char 
 /* Packs null, true or false. */
 char *spokei_json_take_word(struct spokei_json_scan *scan, char *at);
 
-/* --- number.c */
-
 /* Packs a number. */
 char *spokei_json_take_number(struct spokei_json_scan *scan, char *at);
 
 /* Reads an integer of 64 bits, after white space. Returns 0, SPOKE_ESYNTAX or SPOKE_ERANGE. */
 int spokei_json_integer(struct spokei_json_scan *scan, int64_t *ret);
-
-/* --- special.c */
-
-/* Reads the rest of a "$..." object that is neither $map nor $typed. Returns false if the object is
- * a map, and `at` is unchanged, or on an error. */
-bool spokei_json_special(struct spokei_json_scan *scan);
-
-/* Skips this key and this byte, if an object begins with them. */
-bool spokei_json_pass_key(struct spokei_json_scan *scan, const char *key, char c);
 
 #endif

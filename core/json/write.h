@@ -79,12 +79,4 @@ void spokei_json_put_escaped(struct spokei_json_out *out, const void *bytes, siz
 /* Writes the digits of a number so that they end before `end`. Returns the first one. */
 char *spokei_json_digits(uint64_t number, char *end);
 
-/* --- number.c */
-
-#define SPOKEI_JSON_NUMBER 40u /* bytes of a printed double */
-
-/* Prints a finite number with a point or an exponent, so that reading it gives the same number
- * again. Returns the length; there is no NUL. */
-size_t spokei_json_print_double(double number, char text[SPOKEI_JSON_NUMBER]);
-
 #endif

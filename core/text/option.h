@@ -79,4 +79,11 @@ void spokei_option_print(enum spokei_option_kind kind, uint64_t value, char *out
 /* Writes the largest value, for people: a long duration in whole hours. */
 void spokei_option_print_max(const struct spokei_option *option, char *out, size_t size);
 
+/* Finds the name that a misspelt one may stand for: returns the most similar one, within three
+ * letters; NULL: none. `name_at` returns names by number, NULL for numbers to skip; at most 48
+ * bytes each. */
+const char *spokei_option_nearest_name(const char *name,
+				       const char *(*name_at)(const void *of, size_t i),
+				       const void *of, size_t count);
+
 #endif

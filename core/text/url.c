@@ -9,9 +9,9 @@
 
 #include "core/base/env.h"
 #include "core/base/log.h"
-#include "core/text/hide.h"
-#include "core/text/percent.h"
-#include "core/text/url_split.h"
+#include "core/text/encoding.h"
+#include "core/text/range.h"
+#include "core/text/secret.h"
 
 #include <stdio.h>
 
@@ -24,22 +24,401 @@
 #define MARKS_COMPONENT "-._*" /* as in Java's URLEncoder */
 
 #define HIDDEN "***" /* printed in place of a secret */
+#define PORT_MAX 65535
+
+/* --- slices: the grammar, read from left to right by cutting slices off the rest */
+
+/* A part of the text. */
+struct slice {
+	size_t at;
+	size_t len;
+};
+
+struct split {
+	const char *text;              /* borrowed */
+	struct spoke_url_error *error; /* never NULL */
+	struct slice scheme;           /* without "+unix" or "+shm"; may be empty */
+	struct slice user;
+	struct slice password;
+	struct slice host;  /* without brackets */
+	struct slice path;  /* without its first slash; of a unix socket: with it */
+	struct slice more;  /* addresses after the first one, for the parameter "backup" */
+	struct slice query; /* input of next_parameter() */
+	bool has_user;
+	bool has_password;
+	bool is_unix; /* or shm */
+	bool is_shm;
+	int port; /* -1: not given */
+	unsigned parameter_count;
+};
+
+static size_t end_of(struct slice slice)
+{
+	return slice.at + slice.len;
+}
+
+static char to_lower(char byte)
+{
+	return byte >= 'A' && byte <= 'Z' ? (char)(byte - 'A' + 'a') : byte;
+}
+
+/* Notes the error and its position; returns `code`. */
+static int fail(struct split *split, int code, size_t at, const char *sentence)
+{
+	split->error->at = at;
+	(void)snprintf(split->error->text, sizeof(split->error->text), "%s", sentence);
+	return code;
+}
+
+static int refuse(struct split *split, size_t at, const char *sentence)
+{
+	return fail(split, SPOKE_ESYNTAX, at, sentence);
+}
+
+static bool is_letter(char byte)
+{
+	return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
+}
+
+static bool is_digit(char byte)
+{
+	return byte >= '0' && byte <= '9';
+}
+
+/* Returns the position of the first of these bytes in a slice, or its end. */
+static size_t find_in(const struct split *split, struct slice slice, const char *bytes)
+{
+	size_t at = slice.at;
+
+	while (at < end_of(slice) && strchr(bytes, split->text[at]) == NULL)
+		at++;
+	return at;
+}
+
+/* Cuts off and returns the part before `at`; the slice then begins after it. */
+static struct slice cut_at(struct slice *slice, size_t at)
+{
+	struct slice head = { slice->at, at - slice->at };
+	size_t skipped = head.len < slice->len ? head.len + 1 : head.len;
+
+	slice->at += skipped;
+	slice->len -= skipped;
+	return head;
+}
+
+static int check_bytes(struct split *split, size_t len)
+{
+	for (size_t at = 0; at < len; at++) {
+		unsigned char byte = (unsigned char)split->text[at];
+
+		if (byte < 0x20 || byte == 0x7f)
+			return refuse(split, at, "a control byte cannot be part of a URL");
+		if (byte == '#')
+			return refuse(split, at,
+				      "a URL of spoke has no fragment; write %23 for the sign");
+	}
+	return SPOKE_OK;
+}
+
+/* Cuts a name of sockets off the end of the scheme, with a "+" unless it is the whole. Returns
+ * whether it was there. */
+static bool cut_name(const struct split *split, struct slice *scheme, const char *name)
+{
+	size_t len = strlen(name);
+
+	/* A bare name counts as if a "+" stood before it. */
+	if (scheme->len == len - 1)
+		len--;
+	if (scheme->len < len)
+		return false;
+	for (size_t i = 1; i <= len; i++)
+		if (to_lower(split->text[scheme->len - i]) != name[strlen(name) - i])
+			return false;
+	scheme->len -= len;
+	return true;
+}
+
+/* Cuts the scheme off the rest, and "unix" or "+unix" off the scheme; or "shm". */
+static int split_scheme(struct split *split, struct slice *rest)
+{
+	size_t at = find_in(split, *rest, ":/?");
+	struct slice *scheme = &split->scheme;
+
+	if (at == end_of(*rest) || split->text[at] != ':' || !is_letter(split->text[rest->at]))
+		return refuse(split, rest->at,
+			      "a URL begins with a scheme, e.g. dubbo://127.0.0.1:20880/demo.Echo");
+	*scheme = cut_at(rest, at);
+	for (size_t i = 0; i < scheme->len; i++) {
+		char byte = split->text[i];
+
+		if (!is_letter(byte) && !is_digit(byte) && (strchr("+-.", byte) == NULL))
+			return refuse(split, i,
+				      "a scheme is made of letters, digits and + - . only");
+	}
+	split->is_shm = cut_name(split, scheme, "+shm");
+	split->is_unix = split->is_shm || cut_name(split, scheme, "+unix");
+	return SPOKE_OK;
+}
+
+static int split_user(struct split *split, struct slice *authority)
+{
+	size_t at = find_in(split, *authority, "@");
+	struct slice user;
+
+	if (at == end_of(*authority))
+		return SPOKE_OK;
+	user = cut_at(authority, at);
+	at = find_in(split, *authority, "@");
+	if (at < end_of(*authority))
+		return refuse(split, at,
+			      "there is one @ already; in a user or a password write %40");
+	at = find_in(split, user, ":");
+	split->has_user = true;
+	split->has_password = at < end_of(user);
+	split->user = cut_at(&user, at);
+	split->password = user;
+	return SPOKE_OK;
+}
+
+/* An IPv6 address with an optional zone. */
+static int check_ipv6(struct split *split)
+{
+	size_t end = end_of(split->host);
+	size_t zone = find_in(split, split->host, "%");
+	struct spoke_span digits = { split->text + split->host.at, zone - split->host.at };
+	struct spokei_machine machine;
+
+	for (size_t at = split->host.at; at < zone; at++) {
+		char byte = to_lower(split->text[at]);
+
+		if (!is_digit(byte) && (byte < 'a' || byte > 'f') && strchr(":.", byte) == NULL)
+			return refuse(split, at,
+				      "between brackets stands an IPv6 address, as [::1]");
+	}
+	if (memchr(digits.data, ':', digits.len) == NULL || !spokei_machine_read(digits, &machine))
+		return refuse(split, split->host.at,
+			      "between brackets stands an IPv6 address, as [::1]");
+	if (zone == end)
+		return SPOKE_OK;
+	if (end - zone < 4 || memcmp(split->text + zone, "%25", 3) != 0)
+		return refuse(split, zone,
+			      "a zone follows the address behind %25, as [fe80::1%25eth0]");
+	for (size_t at = zone + 3; at < end; at++) {
+		char byte = split->text[at];
+
+		if (!is_letter(byte) && !is_digit(byte) && strchr("-._~", byte) == NULL)
+			return refuse(split, at,
+				      "a zone is made of letters, digits and - . _ ~ only");
+	}
+	return SPOKE_OK;
+}
+
+static int check_name(struct split *split)
+{
+	if (split->host.len == 0)
+		return refuse(split, split->host.at,
+			      "a host is missing; for all addresses write 0.0.0.0 or [::]");
+	for (size_t at = split->host.at; at < end_of(split->host); at++) {
+		char byte = split->text[at];
+
+		if (!is_letter(byte) && !is_digit(byte) && strchr("-._", byte) == NULL)
+			return refuse(split, at,
+				      "a host is made of letters, digits and - . _ only");
+	}
+	return SPOKE_OK;
+}
+
+static int read_port(struct split *split, struct slice port)
+{
+	int value = 0;
+
+	if (port.len == 0)
+		return refuse(split, port.at, "a port is missing after the colon");
+	for (size_t at = port.at; at < end_of(port); at++) {
+		if (split->text[at] == ':')
+			return refuse(split, at,
+				      "an IPv6 address stands in brackets, as [::1]:20880");
+		if (!is_digit(split->text[at]))
+			return refuse(split, at, "a port is a number, e.g. 20880");
+		value = value * 10 + (split->text[at] - '0');
+		if (value > PORT_MAX)
+			return fail(split, SPOKE_ERANGE, port.at, "a port is at most 65535");
+	}
+	split->port = value;
+	return SPOKE_OK;
+}
+
+static bool is_scheme(const struct split *split, const char *name)
+{
+	if (split->scheme.len != strlen(name))
+		return false;
+	for (size_t i = 0; name[i]; i++)
+		if (to_lower(split->text[i]) != name[i])
+			return false;
+	return true;
+}
+
+/* Cuts ",host:port" off the end, as often as it stands there: registries have several addresses. */
+static void split_more(struct split *split, struct slice *authority)
+{
+	size_t at = find_in(split, *authority, ",");
+	struct slice first;
+
+	if (at == end_of(*authority) ||
+	    (!is_scheme(split, "static") && !is_scheme(split, "zookeeper")))
+		return;
+	first = cut_at(authority, at);
+	split->more = *authority;
+	*authority = first;
+}
+
+/* [user[:password]@]host[:port][,host:port]... */
+static int split_authority(struct split *split, struct slice authority)
+{
+	int error = split_user(split, &authority);
+	bool in_brackets = authority.len > 0 && split->text[authority.at] == '[';
+	size_t end;
+	size_t at;
+
+	if (error)
+		return error;
+	split_more(split, &authority);
+	end = end_of(authority);
+	at = find_in(split, authority, in_brackets ? "]" : ":");
+	if (in_brackets && at == end)
+		return refuse(split, authority.at, "a closing bracket is missing");
+	split->host = cut_at(&authority, at);
+	if (in_brackets) {
+		split->host.at++;
+		split->host.len--;
+		at = authority.at;
+		if (at < end && split->text[at] != ':')
+			return refuse(split, at, "behind the bracket comes a port or a path");
+		(void)cut_at(&authority, at);
+	}
+	error = in_brackets ? check_ipv6(split) : check_name(split);
+	if (error)
+		return error;
+	if (split->host.len > SPOKE_URL_HOST_MAX)
+		return fail(split, SPOKE_ETOOLARGE, split->host.at, "a host has at most 255 bytes");
+	return at < end ? read_port(split, authority) : SPOKE_OK;
+}
+
+/* The path of a socket: "/run/x.sock", or the same after an empty host. */
+static int split_socket(struct split *split, struct slice path)
+{
+	if (path.len >= 3 && memcmp(split->text + path.at, "///", 3) == 0) {
+		path.at += 2;
+		path.len -= 2;
+	}
+	if (path.len == 0 || split->text[path.at] != '/')
+		return refuse(split, path.at,
+			      "a unix socket is named by its whole path, e.g. unix:/run/echo.sock");
+	split->path = path;
+	return SPOKE_OK;
+}
+
+/* Returns whether this is the URL of a file. Only those have no host. */
+static bool is_file(const struct split *split, struct slice rest)
+{
+	const char *text = split->text + rest.at;
+
+	return is_scheme(split, "file") && rest.len > 0 && text[0] == '/' &&
+	       (rest.len < 2 || text[1] != '/' || rest.len < 3 || text[2] == '/');
+}
+
+/* The path of a file after an empty host, or without any host part. */
+static int split_file(struct split *split, struct slice path)
+{
+	size_t slashes = path.len > 1 && split->text[path.at + 1] == '/' ? 3 : 1;
+
+	if (path.len <= slashes)
+		return refuse(split, path.at,
+			      "a file is named by its whole path, e.g. file:///run/providers");
+	split->path = (struct slice){ path.at + slashes, path.len - slashes };
+	return SPOKE_OK;
+}
+
+static int split_parts(struct split *split, size_t len)
+{
+	struct slice rest = { 0, len };
+	struct slice authority;
+	struct slice before_query;
+	int error = split_scheme(split, &rest);
+
+	if (error)
+		return error;
+	before_query = cut_at(&rest, find_in(split, rest, "?"));
+	split->query = rest;
+	if (split->is_unix)
+		return split_socket(split, before_query);
+	if (is_file(split, before_query))
+		return split_file(split, before_query);
+	if (before_query.len < 2 || memcmp(split->text + before_query.at, "//", 2) != 0)
+		return refuse(split, before_query.at,
+			      "after the scheme come // and a host, e.g. dubbo://127.0.0.1:20880");
+	before_query.at += 2;
+	before_query.len -= 2;
+	authority = cut_at(&before_query, find_in(split, before_query, "/"));
+	split->path = before_query;
+	return split_authority(split, authority);
+}
+
+/* Cuts the next parameter off; an empty one is skipped. Returns false if there is none left. */
+static bool next_parameter(const struct split *split, struct slice *query, struct slice *ret)
+{
+	while (query->len > 0) {
+		*ret = cut_at(query, find_in(split, *query, "&"));
+		if (ret->len > 0)
+			return true;
+	}
+	return false;
+}
+
+static int count_parameters(struct split *split)
+{
+	struct slice query = split->query;
+	struct slice parameter;
+	unsigned count = split->more.len > 0;
+
+	while (next_parameter(split, &query, &parameter)) {
+		if (split->text[parameter.at] == '=')
+			return refuse(split, parameter.at,
+				      "a key is missing before the equals sign");
+		if (count++ == SPOKE_URL_PARAMETERS_MAX)
+			return fail(split, SPOKE_ETOOLARGE, parameter.at,
+				    "a URL has at most 256 parameters");
+	}
+	split->parameter_count = count;
+	return SPOKE_OK;
+}
+
+/* Splits the text; the slices are zero before. Returns 0, ESYNTAX, ERANGE or ETOOLARGE. */
+static int split_url(struct split *split, size_t len)
+{
+	int error;
+
+	if (len > SPOKE_URL_MAX)
+		return fail(split, SPOKE_ETOOLARGE, SPOKE_URL_MAX, "a URL has at most 65536 bytes");
+	error = check_bytes(split, len);
+	if (error == SPOKE_OK)
+		error = split_parts(split, len);
+	if (error == SPOKE_OK)
+		error = count_parameters(split);
+	return error;
+}
+
+/* --- strings */
 
 /* The strings of a block that is being filled. */
 struct reader {
-	struct spokei_url_split split;
+	struct split split;
 	char *strings; /* where the next string goes */
 	char *end;     /* where the room ends */
 };
 
-static int refuse(struct reader *reader, size_t at, const char *sentence)
-{
-	(void)spokei_url_fail(&reader->split, SPOKE_ESYNTAX, at, sentence);
-	return SPOKE_ESYNTAX;
-}
-
 /* Decodes a slice into a string of the block. */
-static int read_string(struct reader *reader, struct spokei_slice slice, const char **ret_string)
+static int read_string(struct reader *reader, struct slice slice, const char **ret_string)
 {
 	char *string = reader->strings;
 	size_t len;
@@ -47,10 +426,10 @@ static int read_string(struct reader *reader, struct spokei_slice slice, const c
 	SPOKE_ASSERT(slice.len < (size_t)(reader->end - string));
 	switch (spokei_percent_decode(reader->split.text + slice.at, slice.len, string, &len)) {
 	case SPOKEI_PERCENT_BAD:
-		return refuse(reader, slice.at + len,
+		return refuse(&reader->split, slice.at + len,
 			      "a percent sign comes before two hex digits; alone it is %25");
 	case SPOKEI_PERCENT_NUL:
-		return refuse(reader, slice.at + len, "%00 cannot be part of a URL");
+		return refuse(&reader->split, slice.at + len, "%00 cannot be part of a URL");
 	case SPOKEI_PERCENT_FINE:
 		break;
 	}
@@ -61,7 +440,7 @@ static int read_string(struct reader *reader, struct spokei_slice slice, const c
 }
 
 /* Like read_string(), in lower case up to the zone of an address. */
-static int read_lower(struct reader *reader, struct spokei_slice slice, const char **ret_string)
+static int read_lower(struct reader *reader, struct slice slice, const char **ret_string)
 {
 	char *string = reader->strings;
 	int error = read_string(reader, slice, ret_string);
@@ -69,33 +448,33 @@ static int read_lower(struct reader *reader, struct spokei_slice slice, const ch
 	if (error)
 		return error;
 	for (; *string != '\0' && *string != '%'; string++)
-		*string = spokei_to_lower(*string);
+		*string = to_lower(*string);
 	return SPOKE_OK;
 }
 
 static int read_path(struct reader *reader, const char **ret_path)
 {
-	size_t space = spokei_slice_find(&reader->split, reader->split.path, " ");
+	size_t space = find_in(&reader->split, reader->split.path, " ");
 
-	if (space < spokei_slice_end(reader->split.path))
-		return refuse(reader, space, "in a path a space is written %20");
+	if (space < end_of(reader->split.path))
+		return refuse(&reader->split, space, "in a path a space is written %20");
 	return read_string(reader, reader->split.path, ret_path);
 }
 
-static int fail_twice(struct reader *reader, struct spokei_slice slice, const char *key)
+static int fail_twice(struct reader *reader, struct slice slice, const char *key)
 {
 	char quoted[SPOKE_URL_ERROR_MAX / 2];
 	char sentence[SPOKE_URL_ERROR_MAX];
 
 	(void)spokei_log_escape(quoted, sizeof(quoted), key, strlen(key));
 	(void)snprintf(sentence, sizeof(sentence), "the parameter %s is given twice", quoted);
-	return refuse(reader, slice.at, sentence);
+	return refuse(&reader->split, slice.at, sentence);
 }
 
 static int read_parameters(struct reader *reader, struct spoke_url_parameter *parameters)
 {
-	struct spokei_slice query = reader->split.query;
-	struct spokei_slice value;
+	struct slice query = reader->split.query;
+	struct slice value;
 	unsigned count = 0;
 
 	if (reader->split.more.len > 0) {
@@ -105,10 +484,9 @@ static int read_parameters(struct reader *reader, struct spoke_url_parameter *pa
 			return error;
 		parameters[count++].key = "backup";
 	}
-	while (spokei_url_next_parameter(&reader->split, &query, &value)) {
+	while (next_parameter(&reader->split, &query, &value)) {
 		struct spoke_url_parameter *parameter = &parameters[count];
-		struct spokei_slice key = spokei_slice_cut(&value, spokei_slice_find(&reader->split,
-										     value, "="));
+		struct slice key = cut_at(&value, find_in(&reader->split, value, "="));
 		int error = read_string(reader, key, &parameter->key);
 
 		if (error == SPOKE_OK)
@@ -132,7 +510,7 @@ static int read_socket(struct reader *reader, struct spoke_url *url)
 	if (error)
 		return error;
 	if (url->socket[1] == '\0' || url->socket[1] == '/')
-		return refuse(reader, reader->split.path.at,
+		return refuse(&reader->split, reader->split.path.at,
 			      "a unix socket is named as unix:/run/echo.sock");
 	url->path = url->socket + strlen(url->socket);
 	return SPOKE_OK;
@@ -174,8 +552,7 @@ static int build_url(struct reader *reader, size_t len, struct spoke_url *url)
 	url->memory_size = parameters_size + len + 5 + 2 * (size_t)url->parameter_count;
 	url->memory = spokei_alloc(url->env, url->memory_size, 1);
 	if (url->memory == NULL)
-		return spokei_url_fail(&reader->split, SPOKE_ENOMEM, 0,
-				       spoke_strerror(SPOKE_ENOMEM));
+		return fail(&reader->split, SPOKE_ENOMEM, 0, spoke_strerror(SPOKE_ENOMEM));
 	reader->strings = (char *)url->memory + parameters_size;
 	reader->end = (char *)url->memory + url->memory_size;
 	url->parameters = url->memory;
@@ -183,9 +560,8 @@ static int build_url(struct reader *reader, size_t len, struct spoke_url *url)
 	url->port = reader->split.port;
 	error = read_strings(reader, url);
 	if (error == SPOKE_OK && spoke_url_print(url, SPOKE_URL_WHOLE, NULL, 0) > SPOKE_URL_MAX)
-		error = spokei_url_fail(
-			&reader->split, SPOKE_ETOOLARGE, len,
-			"with percent signs where they belong it has more than 65536 bytes");
+		error = fail(&reader->split, SPOKE_ETOOLARGE, len,
+			     "with percent signs where they belong it has more than 65536 bytes");
 	if (error)
 		spoke_url_fini(url);
 	return error;
@@ -202,9 +578,8 @@ int spoke_url_parse(const struct spoke_env *env, const char *text, size_t len,
 	int code;
 
 	if (env == NULL || text == NULL)
-		return spokei_url_fail(&reader.split, SPOKE_EINVAL, 0,
-				       spoke_strerror(SPOKE_EINVAL));
-	code = spokei_url_split(&reader.split, len);
+		return fail(&reader.split, SPOKE_EINVAL, 0, spoke_strerror(SPOKE_EINVAL));
+	code = split_url(&reader.split, len);
 	if (code == SPOKE_OK)
 		code = build_url(&reader, len, &url);
 	if (code == SPOKE_OK)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Builds msgpack values: the account of a builder, then one function per kind of value. encode.h
- * writes the bytes. The builder counts values as the validator (skim.h) does, so the validator
+ * Builds msgpack values: the life of a builder, whose memory comes from the environment, from the
+ * caller or from a buffer; its account; one function per kind of value; and the arguments that
+ * SPOKE_ARGS() has made, which are packed directly if they are flat and short. encode.h writes the
+ * bytes. The builder counts values as the validator (skim.h) does, so the validator
  * accepts under the same limits everything that was built here.
  */
 #include "core/base/env.h"
@@ -15,7 +17,165 @@
  * the length is known, it is the place of the enclosing typed value, and the type is its depth. */
 #define TYPED_HEAD 6u
 
+#define CAPACITY_MIN ((size_t)128)
+
 _Static_assert(SPOKE_VALUE_DEPTH_MAX <= UINT8_MAX, "a depth fits in the place of a type");
+
+/* --- life */
+
+static void start(struct spoke_builder *builder)
+{
+	builder->len = 0;
+	builder->committed = 0;
+	builder->count = 0;
+	builder->depth = 0;
+	builder->left = 0;
+	builder->typed_depth = 0;
+	builder->typed_at = 0;
+	builder->error = builder->limits.depth_max > SPOKE_VALUE_DEPTH_MAX ? SPOKE_EINVAL : 0;
+	builder->items = spokei_limits_items(&builder->limits);
+	builder->max = builder->limits.bytes_max;
+}
+
+static void init(struct spoke_builder *builder, const struct spoke_value_limits *limits)
+{
+	memset(builder, 0, sizeof(*builder));
+	if (spokei_limits_settle(limits, &builder->limits) != 0)
+		builder->limits = *limits; /* start() checks them each time */
+	start(builder);
+}
+
+void spoke_builder_init(struct spoke_builder *builder, const struct spoke_env *env,
+			const struct spoke_value_limits *limits)
+{
+	init(builder, limits);
+	builder->env = env;
+}
+
+void spoke_builder_init_fixed(struct spoke_builder *builder, void *memory, size_t size,
+			      const struct spoke_value_limits *limits)
+{
+	init(builder, limits);
+	builder->bytes = memory;
+	builder->capacity = memory ? size : 0;
+}
+
+void spokei_builder_init_buffer(struct spoke_builder *builder, struct spokei_buffer *buffer,
+				const struct spoke_value_limits *limits)
+{
+	init(builder, limits);
+	builder->buffer = buffer;
+	builder->start = spokei_buffer_len(buffer);
+}
+
+void spoke_builder_reset(struct spoke_builder *builder)
+{
+	SPOKE_ASSERT(builder->buffer == NULL);
+	start(builder);
+}
+
+void spoke_builder_fini(struct spoke_builder *builder)
+{
+	if (builder->env)
+		spokei_free(builder->env, builder->bytes, builder->capacity, 1);
+	builder->bytes = NULL;
+	builder->capacity = 0;
+	builder->len = 0;
+}
+
+void spokei_builder_drop(struct spoke_builder *builder)
+{
+	if (builder->buffer == NULL)
+		return;
+	spokei_buffer_truncate(builder->buffer, builder->start);
+	builder->buffer = NULL;
+	builder->bytes = NULL;
+	builder->capacity = 0;
+	if (builder->error == 0)
+		builder->error = SPOKE_ESTATE;
+}
+
+static int finish(struct spoke_builder *builder)
+{
+	if (builder->error == 0 && builder->depth > 0)
+		builder->error = SPOKE_ETRUNCATED;
+	if (builder->buffer == NULL)
+		return builder->error;
+	if (builder->error != 0) {
+		spokei_builder_drop(builder);
+		return builder->error;
+	}
+	spokei_buffer_commit(builder->buffer, builder->len - builder->committed);
+	builder->buffer = NULL;
+	return 0;
+}
+
+int spoke_builder_finish(struct spoke_builder *builder, struct spoke_span *ret_values)
+{
+	int result = finish(builder);
+
+	if (result == 0)
+		*ret_values = (struct spoke_span){ builder->bytes, builder->len };
+	return result;
+}
+
+int spoke_builder_finish_value(struct spoke_builder *builder, struct spoke_value *ret_value)
+{
+	int result;
+
+	if (builder->error == 0 && builder->depth == 0 && builder->count != 1)
+		builder->error = builder->count > 1 ? SPOKE_ETRAILING : SPOKE_ETRUNCATED;
+	result = finish(builder);
+	if (result == 0)
+		*ret_value = (struct spoke_value){ builder->bytes, builder->len };
+	return result;
+}
+
+/* --- memory */
+
+static int grow_own(struct spoke_builder *builder, size_t need)
+{
+	size_t next = builder->capacity > builder->max / 2 ? builder->max : 2 * builder->capacity;
+	unsigned char *bytes;
+
+	if (next < CAPACITY_MIN)
+		next = CAPACITY_MIN;
+	if (next < need)
+		next = need;
+	bytes = builder->env->resize(builder->env->ctx, builder->bytes, builder->capacity, next);
+	if (bytes == NULL)
+		return SPOKE_ENOMEM;
+	builder->bytes = bytes;
+	builder->capacity = next;
+	return 0;
+}
+
+/* A buffer that moves keeps only committed bytes, so commit first. */
+static int grow_buffer(struct spoke_builder *builder, size_t len)
+{
+	struct spokei_buffer *buffer = builder->buffer;
+
+	if (builder->len > builder->committed)
+		spokei_buffer_commit(buffer, builder->len - builder->committed);
+	builder->committed = builder->len;
+	if (len > buffer->max - spokei_buffer_len(buffer))
+		return SPOKE_ETOOLARGE;
+	if (spokei_buffer_reserve(buffer, len) == NULL)
+		return SPOKE_ENOMEM;
+	builder->bytes = spokei_buffer_data(buffer) + builder->start;
+	builder->capacity = buffer->capacity - buffer->start - builder->start;
+	return 0;
+}
+
+/* Makes room for `len` more bytes. Returns 0, SPOKE_ENOMEM or SPOKE_ETOOLARGE. */
+static SPOKEI_NOINLINE int grow(struct spoke_builder *builder, size_t len)
+{
+	if (builder->buffer)
+		return grow_buffer(builder, len);
+	if (builder->env)
+		return grow_own(builder, builder->len + len);
+	return SPOKE_ETOOLARGE;
+}
 
 /* Records an error; the first one stays. */
 static void fail(struct spoke_builder *builder, int error)
@@ -36,7 +196,7 @@ static unsigned char *room_for(struct spoke_builder *builder, size_t len)
 		return NULL;
 	}
 	if (SPOKEI_UNLIKELY(len > builder->capacity - builder->len)) {
-		error = spokei_builder_grow(builder, len);
+		error = grow(builder, len);
 		if (error != 0) {
 			builder->error = error;
 			return NULL;
@@ -453,4 +613,169 @@ void spoke_pack_raw(struct spoke_builder *builder, struct spoke_span values)
 	builder->len += values.len;
 	builder->items = skim.items - (known > 0 ? known - (uint32_t)skim.count : 0);
 	end_values(builder, skim.count);
+}
+
+/* --- by a builder */
+
+static void pack_value(struct spoke_builder *builder, const struct spoke_arg *arg)
+{
+	const struct spoke_span span = { arg->as.data, arg->len };
+	struct spoke_value value;
+	int error;
+
+	if (arg->len == 0) {
+		spoke_pack_nil(builder);
+		return;
+	}
+	error = spoke_value_check(span.data, span.len, &builder->limits, &value);
+	if (error)
+		fail(builder, error);
+	else
+		spoke_pack_raw(builder, span);
+}
+
+static void pack_one(struct spoke_builder *builder, const struct spoke_arg *arg)
+{
+	switch (arg->kind) {
+	case SPOKE_ARG_NIL:
+		spoke_pack_nil(builder);
+		break;
+	case SPOKE_ARG_BOOL:
+		spoke_pack_bool(builder, arg->as.u64 != 0);
+		break;
+	case SPOKE_ARG_INT:
+		spoke_pack_i64(builder, arg->as.i64);
+		break;
+	case SPOKE_ARG_UINT:
+		spoke_pack_u64(builder, arg->as.u64);
+		break;
+	case SPOKE_ARG_DOUBLE:
+		spoke_pack_double(builder, arg->as.real);
+		break;
+	case SPOKE_ARG_STR:
+		spoke_pack_str(builder, arg->as.data, arg->len);
+		break;
+	case SPOKE_ARG_BIN:
+		spoke_pack_bin(builder, arg->as.data, arg->len);
+		break;
+	case SPOKE_ARG_VALUE:
+		pack_value(builder, arg);
+		break;
+	case SPOKE_ARG_LIST:
+		spoke_pack_array(builder, arg->len);
+		break;
+	case SPOKE_ARG_MAP:
+		if (arg->len % 2)
+			fail(builder, SPOKE_EINVAL);
+		spoke_pack_map(builder, arg->len / 2);
+		break;
+	default:
+		fail(builder, SPOKE_EINVAL);
+	}
+}
+
+static inline bool is_container(const struct spoke_arg *arg)
+{
+	return arg->kind == SPOKE_ARG_LIST || arg->kind == SPOKE_ARG_MAP;
+}
+
+void spoke_pack_args(struct spoke_builder *builder, struct spoke_args args)
+{
+	struct spoke_args open[SPOKE_ARGS_DEPTH_MAX + 1];
+	size_t depth = 0;
+
+	open[0] = args;
+	while (builder->error == 0) {
+		const struct spoke_arg *arg = open[depth].items;
+
+		if (open[depth].count == 0) {
+			if (depth-- == 0)
+				return;
+			continue;
+		}
+		open[depth].items++;
+		open[depth].count--;
+		pack_one(builder, arg);
+		if (!is_container(arg))
+			continue;
+		if (depth == SPOKE_ARGS_DEPTH_MAX)
+			fail(builder, SPOKE_EDEPTH);
+		else
+			open[++depth] = (struct spoke_args){ arg->as.data, arg->len };
+	}
+}
+
+/* Values of this side's own, whose real limit is the frame of the call. */
+static SPOKEI_NOINLINE int pack_any(struct spoke_args args, struct spokei_packed *packed)
+{
+	static const struct spoke_value_limits limits = { .object_bytes_max = SIZE_MAX,
+							  .bytes_max = SPOKEI_ARGS_BYTES_MAX };
+	struct spoke_builder builder;
+
+	spoke_builder_init(&builder, packed->env, &limits);
+	spoke_pack_args(&builder, args);
+	packed->kept = builder.bytes;
+	packed->kept_size = builder.capacity;
+	return spoke_builder_finish(&builder, &packed->values);
+}
+
+/* --- on the stack */
+
+static inline unsigned char *put_content(unsigned char *at, const struct spoke_arg *arg)
+{
+	memcpy(at, arg->as.data, arg->len);
+	return at + arg->len;
+}
+
+/* Encodes an argument that fits. Returns the next byte; NULL: the builder has to decide. */
+static inline unsigned char *put_one(unsigned char *at, const struct spoke_arg *arg)
+{
+	switch (arg->kind) {
+	case SPOKE_ARG_NIL:
+		return spokei_encode_nil(at);
+	case SPOKE_ARG_BOOL:
+		return spokei_encode_bool(at, arg->as.u64 != 0);
+	case SPOKE_ARG_INT:
+		return spokei_encode_i64(at, arg->as.i64);
+	case SPOKE_ARG_UINT:
+		return spokei_encode_u64(at, arg->as.u64);
+	case SPOKE_ARG_DOUBLE:
+		return spokei_encode_double(at, arg->as.real);
+	case SPOKE_ARG_STR:
+		return arg->as.data ? put_content(spokei_encode_str(at, arg->len), arg) : NULL;
+	case SPOKE_ARG_BIN:
+		return arg->as.data ? put_content(spokei_encode_bin(at, arg->len), arg) : NULL;
+	case SPOKE_ARG_VALUE:
+		return spokei_shape_is_scalar(arg->as.data, arg->len) ? put_content(at, arg) : NULL;
+	case SPOKE_ARG_LIST:
+	case SPOKE_ARG_MAP:
+	default:
+		return NULL;
+	}
+}
+
+int spokei_args_pack(const struct spoke_env *env, struct spoke_args args, struct spokei_packed *ret)
+{
+	unsigned char *end = ret->local + sizeof(ret->local);
+	unsigned char *at = ret->local;
+
+	ret->env = env;
+	ret->kept = NULL;
+	for (size_t i = 0; i < args.count; i++) {
+		const struct spoke_arg *arg = &args.items[i];
+
+		if (SPOKEI_UNLIKELY((size_t)(end - at) < SPOKEI_ENCODE_MAX ||
+				    arg->len > (size_t)(end - at) - SPOKEI_ENCODE_MAX))
+			return pack_any(args, ret);
+		at = put_one(at, arg);
+		if (SPOKEI_UNLIKELY(at == NULL))
+			return pack_any(args, ret);
+	}
+	ret->values = (struct spoke_span){ ret->local, (size_t)(at - ret->local) };
+	return SPOKE_OK;
+}
+
+void spokei_packed_free(struct spokei_packed *packed)
+{
+	spokei_free(packed->env, packed->kept, packed->kept_size, 1);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes files and lists of tokens: what is accepted is a set of valid tokens, of which the first
  * is where the reader says. */
-#include "core/text/tokens.h"
+#include "core/text/secret.h"
 #include "tests/fuzz/fuzz.h"
 #include "timer/base.h"
 

@@ -6,7 +6,7 @@
  *
  * The first byte of an input chooses the limit of a message, the second one the pieces.
  */
-#include "core/text/utf8.h"
+#include "core/text/encoding.h"
 #include "tests/fuzz/fuzz.h"
 #include "transport/http/websocket.h"
 

@@ -3,7 +3,7 @@
 #include "transport/http/chunks.h"
 #include "transport/http/request.h"
 
-#include "core/text/percent.h"
+#include "core/text/encoding.h"
 
 #define BAD_REQUEST 400
 #define TOO_LARGE 413

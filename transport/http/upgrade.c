@@ -2,8 +2,8 @@
 /* Checks and answers the handshake of WebSocket. */
 #include "transport/http/upgrade.h"
 
-#include "core/text/base64.h"
-#include "core/text/sha1.h"
+#include "core/text/digest.h"
+#include "core/text/encoding.h"
 #include "timer/base.h"
 #include "transport/http/request.h"
 #include "transport/http/text.h"

@@ -6,7 +6,7 @@
  */
 #include "transport/http/websocket.h"
 
-#include "core/text/utf8.h"
+#include "core/text/encoding.h"
 #include "timer/base.h"
 
 #include <string.h>

@@ -11,7 +11,7 @@
 #ifndef SPOKEI_TRANSPORT_HTTP_WEBSOCKET_H
 #define SPOKEI_TRANSPORT_HTTP_WEBSOCKET_H
 
-#include "core/text/utf8.h"
+#include "core/text/encoding.h"
 
 #include <spoke/value.h>
 

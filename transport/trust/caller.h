@@ -6,8 +6,8 @@
 #ifndef SPOKEI_TRANSPORT_TRUST_CALLER_H
 #define SPOKEI_TRANSPORT_TRUST_CALLER_H
 
+#include "core/text/digest.h"
 #include "core/text/range.h"
-#include "core/text/sha256.h"
 
 #include <stdatomic.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TLS next to plain connections: what is measured, in its order. */
 #include "core/text/range.h"
-#include "core/text/tokens.h"
+#include "core/text/secret.h"
 #include "tests/bench/tls/bench.h"
 #include "transport/listen/rules.h"
 

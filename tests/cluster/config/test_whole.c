@@ -11,7 +11,7 @@
 #include "cluster/provider/proof.h"
 #include "cluster/provider/settings.h"
 #include "core/engine/engine.h"
-#include "core/text/tokens.h"
+#include "core/text/secret.h"
 #include "core/virtual/faults.h"
 #include "core/virtual/files.h"
 #include "core/virtual/world.h"

@@ -51,7 +51,7 @@ static void skip_space(struct reader *reader)
 
 static bool read_value(struct reader *reader);
 
-/* --- UTF-8: checks the code point, whereas core/text/utf8.c uses a table of lead bytes */
+/* --- UTF-8: checks the code point, whereas core/text/encoding.c uses a table of lead bytes */
 
 static bool read_character(struct reader *reader)
 {

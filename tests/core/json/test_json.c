@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "core/json/document.h"
 #include "core/json/json.h"
-#include "core/text/utf8.h"
+#include "core/text/encoding.h"
 #include "core/virtual/faults.h"
 #include "tests/core/json/jsonagain.h"
 #include "tests/core/json/jsonread.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The limits of JSON, and its numbers. */
 #include "core/base/mix.h"
-#include "core/json/digits.h"
-#include "core/json/powers.h"
+#include "core/json/number.h"
 #include "core/json/write.h"
 #include "tests/core/json/jsonagain.h"
 #include "tests/support/test.h"
@@ -513,12 +512,11 @@ TEST(digits_are_as_few_as_possible)
 		uint64_t decimal;
 		char digits[32];
 		double number;
-		int exponent;
 
 		memcpy(&number, &bits, sizeof(number));
 		if (!isfinite(number) || number <= 0)
 			continue;
-		decimal = spokei_decimal_of(number, &exponent);
+		decimal = spokei_decimal_of(number).integer;
 		assert_int_not_equal(decimal % 10, 0);
 		(void)snprintf(digits, sizeof(digits), "%" PRIu64, decimal);
 		assert_in_range(strlen(digits), 1, fewest_digits(number));
@@ -550,32 +548,32 @@ static void divide(uint32_t *words, size_t count, uint32_t by)
 }
 
 #define WORDS 160 /* 80 before the point, and 80 behind */
-/* Compares a row of the table with the 128 highest bits of a number, whose highest bit is `top`. */
-static void assert_row(int power, const uint32_t words[WORDS])
+/* Compares a power of ten with the 128 highest bits of a number, whose highest bit is `top`. */
+static void assert_power(int power, const uint32_t words[WORDS])
 {
-	const uint64_t *row = spokei_powers[power - SPOKEI_POWER_MIN];
+	const struct spokei_power ten = spokei_power_of_ten(power);
 	int top = spokei_power_log2(power) + 32 * WORDS / 2;
 
 	for (int i = 32 * WORDS - 1; i > top; i--)
 		assert_int_equal(words[i / 32] >> i % 32 & 1, 0);
 	for (int i = 0; i < 128; i++)
 		assert_int_equal(words[(top - i) / 32] >> (top - i) % 32 & 1,
-				 row[i / 64] >> (63 - i % 64) & 1);
+				 (i < 64 ? ten.high : ten.low) >> (63 - i % 64) & 1);
 }
 
-TEST(table_has_the_powers_of_ten)
+TEST(powers_of_ten_are_rounded_down)
 {
 	uint32_t words[WORDS] = { [WORDS / 2] = 1 };
 
 	for (int power = 0; power <= SPOKEI_POWER_MAX; power++) {
-		assert_row(power, words);
+		assert_power(power, words);
 		multiply(words, WORDS, 10);
 	}
 	/* A quotient that is rounded down at each step is rounded down once. */
 	memset(words, 0, sizeof(words));
 	words[WORDS / 2] = 1;
 	for (int power = 0; power >= SPOKEI_POWER_MIN; power--) {
-		assert_row(power, words);
+		assert_power(power, words);
 		divide(words, WORDS, 10);
 	}
 }

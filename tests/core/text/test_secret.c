@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Secrets and tokens: comparison, sets, hiding; the digests. */
 #define _GNU_SOURCE
-#include "core/text/base64.h"
-#include "core/text/hide.h"
+#include "core/text/digest.h"
+#include "core/text/encoding.h"
 #include "core/text/secret.h"
-#include "core/text/sha1.h"
-#include "core/text/sha256.h"
-#include "core/text/tokens.h"
 #include "tests/support/test.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* UTF-8, and names that are similar. */
-#include "core/text/similar.h"
-#include "core/text/utf8.h"
+#include "core/text/encoding.h"
+#include "core/text/option.h"
 #include "tests/support/test.h"
 
 #include <string.h>
@@ -179,7 +179,8 @@ TEST(nearest_name_is_found)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const char *nearest = spokei_similar_nearest(cases[i].name, name_at, names, COUNT);
+		const char *nearest = spokei_option_nearest_name(cases[i].name, name_at, names,
+								 COUNT);
 
 		if (cases[i].nearest)
 			assert_string_equal(nearest, cases[i].nearest);
@@ -195,7 +196,7 @@ TEST(long_name_has_no_nearest_name)
 	memset(name, 't', sizeof(name));
 	for (size_t len = 40; len < sizeof(name); len++) {
 		name[len] = '\0';
-		assert_null(spokei_similar_nearest(name, name_at, names, COUNT));
+		assert_null(spokei_option_nearest_name(name, name_at, names, COUNT));
 		name[len] = 't';
 	}
 }

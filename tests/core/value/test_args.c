@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPOKE_ARGS() packs what the builder packs: every type, any length, lists and maps, errors. */
-#include "core/value/args.h"
+#include "core/value/builder.h"
 #include "tests/core/memory.h"
 #include "tests/support/test.h"
 

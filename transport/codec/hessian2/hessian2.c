@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Codec 2, Hessian 2: its table of functions, and the text of an error. Stateless; any thread. */
-#include "core/text/utf8.h"
+#include "core/text/encoding.h"
 #include "transport/codec/codec.h"
 #include "transport/codec/hessian2/put.h"
 #include "transport/codec/hessian2/read.h"

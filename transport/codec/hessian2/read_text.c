@@ -7,7 +7,7 @@
  */
 #include "transport/codec/hessian2/reader.h"
 
-#include "core/text/utf8.h"
+#include "core/text/encoding.h"
 
 #include <string.h>
 

@@ -3,9 +3,8 @@
  * and group, and attachments. */
 #include "transport/wire/http/parts.h"
 
+#include "core/text/encoding.h"
 #include "core/text/option.h"
-#include "core/text/percent.h"
-#include "core/text/utf8.h"
 #include "core/value/builder.h"
 #include "transport/http/text.h"
 #include "transport/wire/attachments.h"

@@ -2,8 +2,7 @@
 /* Makes arguments of a query: the values of "name=value", in their order. */
 #include "transport/wire/http/parts.h"
 
-#include "core/text/percent.h"
-#include "core/text/utf8.h"
+#include "core/text/encoding.h"
 #include "core/value/builder.h"
 
 #include <spoke/json.h>

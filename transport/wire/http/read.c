@@ -7,8 +7,7 @@
 
 #include "core/base/env.h"
 #include "core/json/json.h"
-#include "core/text/percent.h"
-#include "core/text/utf8.h"
+#include "core/text/encoding.h"
 #include "transport/codec/codec.h"
 #include "transport/http/guard.h"
 #include "transport/http/response.h"

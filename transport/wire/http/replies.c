@@ -8,7 +8,7 @@
 #include "transport/wire/http/parts.h"
 
 #include "core/base/env.h"
-#include "core/text/utf8.h"
+#include "core/text/encoding.h"
 #include "core/value/builder.h"
 #include "transport/codec/codec.h"
 #include "transport/http/text.h"

@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/json/json.h"
-#include "core/text/percent.h"
+#include "core/text/encoding.h"
 #include "transport/http/guard.h"
 #include "transport/http/response.h"
 #include "transport/wire/http/about.h"

@@ -1,15 +1,101 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computes SHA-256 block by block, and HMAC with it. */
-#include "core/text/sha256.h"
+/* Computes SHA-1 and SHA-256 block by block, and HMAC with SHA-256. */
+#include "core/text/digest.h"
 
 #include "core/text/secret.h"
 
 #include <string.h>
 
-#define BLOCK SPOKEI_SHA256_BLOCK
-#define LENGTH 8u /* bytes of the length, at the end of the last block */
+#define BLOCK SPOKEI_SHA256_BLOCK /* bytes; of SHA-1, too */
+#define ROUNDS_1 80u              /* of SHA-1 */
+#define LENGTH 8u                 /* bytes of the length, at the end of the last block */
 #define ROUNDS 64u
 #define WINDOW 16u /* words of the schedule that later ones depend on */
+
+static inline uint32_t rotate(uint32_t bits, unsigned by)
+{
+	return bits >> by | bits << (32 - by);
+}
+
+static inline uint32_t read_word(const unsigned char *bytes)
+{
+	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 |
+	       bytes[3];
+}
+
+static inline uint32_t rotate_left(uint32_t bits, unsigned by)
+{
+	return rotate(bits, 32 - by);
+}
+
+static void write_word(uint32_t word, unsigned char *bytes)
+{
+	for (unsigned i = 0; i < 4; i++)
+		bytes[i] = (unsigned char)(word >> (24 - 8 * i));
+}
+
+/* --- SHA-1: the last one or two blocks are padded in a copy */
+
+/* The function and the constant of a round: FIPS 180-4, sections 4.1.1 and 4.2.1. */
+static uint32_t mix(unsigned round, uint32_t b, uint32_t c, uint32_t d)
+{
+	if (round < 20)
+		return ((b & c) | (~b & d)) + 0x5a827999u;
+	if (round < 40)
+		return (b ^ c ^ d) + 0x6ed9eba1u;
+	if (round < 60)
+		return ((b & c) | (b & d) | (c & d)) + 0x8f1bbcdcu;
+	return (b ^ c ^ d) + 0xca62c1d6u;
+}
+
+static void add_block_1(uint32_t hash[5], const unsigned char *block)
+{
+	uint32_t words[ROUNDS_1];
+	uint32_t at[5];
+
+	for (unsigned i = 0; i < 16; i++)
+		words[i] = read_word(block + 4 * (size_t)i);
+	for (unsigned i = 16; i < ROUNDS_1; i++)
+		words[i] = rotate_left(words[i - 3] ^ words[i - 8] ^ words[i - 14] ^ words[i - 16],
+				       1);
+	memcpy(at, hash, sizeof(at));
+	for (unsigned i = 0; i < ROUNDS_1; i++) {
+		uint32_t next = rotate_left(at[0], 5) + mix(i, at[1], at[2], at[3]) + at[4] +
+				words[i];
+
+		at[4] = at[3];
+		at[3] = at[2];
+		at[2] = rotate_left(at[1], 30);
+		at[1] = at[0];
+		at[0] = next;
+	}
+	for (unsigned i = 0; i < 5; i++)
+		hash[i] += at[i];
+}
+
+void spokei_sha1(const void *bytes, size_t len, unsigned char digest[SPOKEI_SHA1])
+{
+	uint32_t hash[5] = { 0x67452301u, 0xefcdab89u, 0x98badcfeu, 0x10325476u, 0xc3d2e1f0u };
+	unsigned char last[2 * BLOCK] = { 0 };
+	const unsigned char *from = bytes;
+	uint64_t bits = (uint64_t)len * 8;
+	size_t padded;
+
+	for (; len >= BLOCK; from += BLOCK, len -= BLOCK)
+		add_block_1(hash, from);
+	if (len > 0)
+		memcpy(last, from, len);
+	last[len] = 0x80;
+	padded = len + 1 + LENGTH <= BLOCK ? BLOCK : 2 * BLOCK;
+	write_word((uint32_t)(bits >> 32), last + padded - LENGTH);
+	write_word((uint32_t)bits, last + padded - LENGTH / 2);
+	for (size_t i = 0; i < padded; i += BLOCK)
+		add_block_1(hash, last + i);
+	for (unsigned i = 0; i < 5; i++)
+		write_word(hash[i], digest + 4 * (size_t)i);
+}
+
+/* --- SHA-256 */
 
 /* FIPS 180-4, section 4.2.2. */
 static const uint32_t constants[ROUNDS] = {
@@ -24,23 +110,6 @@ static const uint32_t constants[ROUNDS] = {
 	0x748f82eeu, 0x78a5636fu, 0x84c87814u, 0x8cc70208u, 0x90befffau, 0xa4506cebu, 0xbef9a3f7u,
 	0xc67178f2u,
 };
-
-static inline uint32_t rotate(uint32_t bits, unsigned by)
-{
-	return bits >> by | bits << (32 - by);
-}
-
-static inline uint32_t read_word(const unsigned char *bytes)
-{
-	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 |
-	       bytes[3];
-}
-
-static void write_word(uint32_t word, unsigned char *bytes)
-{
-	for (unsigned i = 0; i < 4; i++)
-		bytes[i] = (unsigned char)(word >> (24 - 8 * i));
-}
 
 /* Replaces word number `at` of the 16 of the rounds before by that of this round. */
 static inline uint32_t next_word(uint32_t words[WINDOW], unsigned at)
