@@ -480,7 +480,6 @@ static void init(struct spoke_comet *comet)
 	env->dice(env->ctx, &comet->epoch, sizeof(comet->epoch));
 	env->dice(env->ctx, comet->hash_key, sizeof(comet->hash_key));
 	comet->dirty_end = &comet->dirty;
-	comet->all.floor = &comet->all_floor;
 	comet->dead.run = dead_due;
 	comet->pass.run = spokei_comet_pass;
 	comet->bury.run = bury_due;

@@ -63,12 +63,12 @@ struct spokei_comet_message {
 	char text[];      /* the event's name, then the data */
 };
 
-/* Messages of one user, or of all, oldest first. Those up to number `*floor` are gone. */
+/* Messages of one user, or of all, oldest first. Those up to the floor of the user, or to
+ * comet->all_floor, are gone. */
 struct spokei_comet_ring {
 	struct spoke_list node; /* in comet->rings, by look_ms; the ring for all is there, too */
 	struct spokei_comet_user *user; /* NULL: of all */
 	struct spokei_comet_message **slots;
-	uint64_t *floor;
 	uint32_t look_ms; /* when old messages are removed next */
 	uint32_t bytes;
 	uint32_t room; /* length of `slots`: 0 or a power of two */

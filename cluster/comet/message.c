@@ -306,10 +306,11 @@ size_t spokei_comet_say(enum spokei_comet_form form, const char *name, const cha
 static void shift(struct spoke_comet *comet, struct spokei_comet_ring *ring)
 {
 	struct spokei_comet_message *message = spokei_comet_ring_at(ring, 0);
+	uint64_t *floor = ring->user ? &ring->user->floor : &comet->all_floor;
 
 	/* A message that did not fit into the ring may have raised it. */
-	if (*ring->floor < message->number)
-		*ring->floor = message->number;
+	if (*floor < message->number)
+		*floor = message->number;
 	ring->first = (ring->first + 1) & (ring->room - 1);
 	ring->count--;
 	ring->bytes -= message->data_len;

@@ -200,7 +200,6 @@ int spokei_comet_user_add(struct spokei_comet_user *user, struct spokei_comet_me
 		if (ring == NULL)
 			return SPOKE_ENOMEM;
 		ring->user = user;
-		ring->floor = &user->floor;
 		ring->look_ms = spokei_comet_ms(comet) + spokei_comet_ms_of(comet->with.ring_ns);
 		spokei_list_append(&comet->rings, &ring->node);
 		spokei_comet_sweep_at(comet, ring->look_ms);
