@@ -36,9 +36,8 @@ static struct spokei_comet_ask *find_ask(struct spoke_comet_entry entry)
 {
 	struct spokei_comet_ask *ask;
 
-	if (entry.comet == NULL || entry.comet->closed)
+	if (entry.comet == NULL || spokei_engine_check(entry.comet->engine) || entry.comet->closed)
 		return NULL;
-	spokei_engine_refresh(entry.comet->engine);
 	ask = spokei_slab_get(&entry.comet->ask_slab, entry.handle);
 	return ask && ask->user_len == 0 ? ask : NULL;
 }

@@ -58,6 +58,8 @@ size_t spoke_consumer_ticket_list(const struct spoke_consumer *consumer,
 	const struct spoke_list *all = &consumer->caller->retry.tickets;
 	size_t count = 0;
 
+	if (spokei_engine_elsewhere(consumer->engine))
+		return 0;
 	spokei_engine_refresh(consumer->engine);
 	for (struct spoke_list *node = all->next; node != all; node = node->next) {
 		const struct spokei_retry_state *retry =
@@ -108,7 +110,9 @@ bool spoke_call_cancel(struct spoke_consumer *consumer, struct spoke_call call)
 
 size_t spoke_consumer_tickets(const struct spoke_consumer *consumer, size_t *ret_bytes)
 {
+	const bool elsewhere = spokei_engine_elsewhere(consumer->engine);
+
 	if (ret_bytes)
-		*ret_bytes = consumer->caller->retry.bytes;
-	return consumer->caller->retry.tasks;
+		*ret_bytes = elsewhere ? 0 : consumer->caller->retry.bytes;
+	return elsewhere ? 0 : consumer->caller->retry.tasks;
 }

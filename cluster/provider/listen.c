@@ -127,8 +127,10 @@ int spoke_provider_listen_configured(struct spoke_provider *provider)
 	const char *list = provider->settings->keys.in_force.text[SPOKEI_KEY_LISTEN];
 	const char *at = list;
 	struct spoke_span item;
-	int count = 0;
+	int count = spokei_engine_check(provider->engine);
 
+	if (count)
+		return count;
 	while (spokei_option_item(&at, &item)) {
 		char url[SPOKE_URL_HOST_MAX + 128];
 		int error = SPOKE_ETOOLARGE;

@@ -129,6 +129,10 @@ err_after_alloc:
 
 int spoke_engine_log(struct spoke_engine *engine, const char *level)
 {
+	int error = spokei_engine_check(engine);
+
+	if (error)
+		return error;
 	return level ? spokei_log_choose(engine->log, level) : SPOKE_EINVAL;
 }
 

@@ -165,5 +165,8 @@ bool spoke_alarm_cancel(struct spoke_alarm *alarm)
 	/* An alarm that is not set may have outlived its engine. */
 	if (!spoke_timer_armed(&alarm->timer))
 		return false;
+	/* A child of the process may free what the thread of its parent has set. */
+	if (spokei_engine_elsewhere(alarm->engine) && !spokei_engine_forked(alarm->engine))
+		return false;
 	return spoke_wheel_cancel(alarm->engine->wheel, &alarm->timer);
 }

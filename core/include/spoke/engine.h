@@ -197,8 +197,8 @@ SPOKE_API SPOKE_MUST_USE int spoke_alarm_every(struct spoke_engine *engine,
  * whether the alarm was set. An alarm that is not set may have outlived its engine. */
 SPOKE_API bool spoke_alarm_cancel(struct spoke_alarm *alarm);
 
-/* Changes the least severe lines to log: a level as in the option `log`. Returns 0 or EINVAL. The
- * engine's thread. */
+/* Changes the least severe lines to log: a level as in the option `log`. Returns 0, EINVAL or
+ * EFORKED. The engine's thread. */
 SPOKE_API SPOKE_MUST_USE int spoke_engine_log(struct spoke_engine *engine, const char *level);
 
 SPOKE_END_DECLS

@@ -7,12 +7,14 @@
 #include <spoke/config.h>
 #include <spoke/consumer.h>
 #include <spoke/engine.h>
+#include <spoke/host.h>
 #include <spoke/lease.h>
 #include <spoke/provider.h>
 #include <spoke/signals.h>
 #include <spoke/stats.h>
 #include <spoke/ticket.h>
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +31,11 @@ static struct {
 	struct spoke_method *push;
 	struct spoke_comet *gateway;
 	struct spoke_leases *leases;
+	struct spoke_alarm alarm; /* is set */
+	struct spoke_comet_entry entry;
+	struct spoke_consumer *retrying;
+	struct spoke_ticket ticket;
+	int socket;  /* of a client that waits for the authorizer */
 	int allowed; /* functions that were not refused; -1: the handler has not run */
 	int error;   /* of the call */
 } rig;
@@ -36,6 +43,15 @@ static struct {
 static void nothing_due(struct spoke_alarm *alarm)
 {
 	(void)alarm;
+}
+
+/* Keeps the client waiting. */
+static void authorize(void *arg, struct spoke_comet_entry entry,
+		      const struct spoke_comet_request *request)
+{
+	(void)arg;
+	(void)request;
+	rig.entry = entry;
 }
 
 static void nothing_came(struct spoke_signal *signal)
@@ -79,8 +95,13 @@ static int count_of_calls(void)
 		spoke_push_all(rig.push, no_args, NULL, NULL),
 		spoke_ticket_then(rig.consumer, ticket, nothing_settled, NULL),
 	};
+	struct spoke_ticket_info info;
 	int count = spoke_call_cancel(rig.consumer, (struct spoke_call){ 0 });
 
+	count += spoke_ticket_cancel(rig.retrying, rig.ticket);
+	count += spoke_ticket_ask(rig.retrying, rig.ticket, &info.state);
+	count += (int)spoke_consumer_ticket_list(rig.retrying, &info, 1);
+	count += (int)spoke_consumer_tickets(rig.retrying, NULL);
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
 		count += errors[i] != SPOKE_ETHREAD;
 	return count;
@@ -107,6 +128,7 @@ static int count_of_objects(void)
 		spoke_provider_new(rig.engine, NULL, &provider),
 		spoke_provider_add(rig.provider, &other, handlers, 1),
 		spoke_provider_listen(rig.provider, "dubbo://" HERE),
+		spoke_provider_listen_configured(rig.provider),
 		spoke_provider_method(rig.provider, "more", NULL, &method),
 		spoke_admin_new(rig.engine, NULL, &page),
 		spoke_comet_new(rig.engine, &showing, &gateway),
@@ -118,9 +140,14 @@ static int count_of_objects(void)
 		spoke_alarm_after(rig.engine, &alarm, MS, nothing_due),
 		spoke_signal_watch(rig.engine, &signal, SIGUSR2, nothing_came),
 		spoke_engine_drain(rig.engine, 0),
+		spoke_engine_log(rig.engine, "off"),
 	};
 	int count = (int)spoke_comet_kick(rig.gateway, spoke_comet_text("ann"), NULL);
 
+	count += spoke_comet_admit(rig.entry, spoke_comet_text("ann"));
+	count += spoke_comet_refuse(rig.entry, NULL);
+	count += spoke_comet_later(rig.entry);
+	count += spoke_alarm_cancel(&rig.alarm);
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
 		count += errors[i] != SPOKE_ETHREAD;
 	return count;
@@ -140,12 +167,63 @@ static void asked(void *arg, const struct spoke_result *result)
 	spoke_engine_stop(rig.engine);
 }
 
+static void deferred(void *arg, const struct spoke_result *result)
+{
+	(void)arg;
+	rig.ticket = result->ticket;
+}
+
+/* Makes a call that waits for its next attempt. */
+static void make_ticket(void)
+{
+	const struct spoke_consumer_options calling = {
+		.url = "dubbo://127.0.0.1:1/demo.None?cluster=failback&retry.period=1h&timeout=1h",
+	};
+	struct spoke_method *method;
+
+	assert_int_equal(spoke_consumer_new(rig.engine, &calling, &rig.retrying), 0);
+	assert_int_equal(spoke_consumer_method(rig.retrying, "none", NULL, &method), 0);
+	assert_int_equal(spoke_call(method, no_args, NULL, deferred, NULL, NULL), 0);
+	while (rig.ticket.handle == 0)
+		assert_int_equal(spoke_engine_turn(rig.engine, true), 0);
+}
+
+/* Has a client of the gateway wait for the authorizer. */
+static void make_entry(void)
+{
+	static const char request[] = "GET /spoke/events HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+				      "Accept: text/event-stream\r\n\r\n";
+	const struct iovec part = { (void *)(uintptr_t)request, sizeof(request) - 1 };
+	const struct spoke_env *env = spoke_host_env();
+	struct spoke_address to;
+	char address[128];
+	ssize_t wrote;
+
+	assert_true(spoke_comet_address(rig.gateway, 0, address, sizeof(address)) > 0);
+	assert_int_equal(env->net->parse(env->ctx, address, &to), 0);
+	(void)env->net->connect(env->ctx, &to, &rig.socket);
+	do {
+		assert_int_equal(spoke_engine_turn(rig.engine, false), 0);
+		wrote = env->net->write(env->ctx, rig.socket, &part, 1);
+	} while (wrote == -EAGAIN || wrote == -ENOTCONN);
+	assert_int_equal(wrote, part.iov_len);
+	while (rig.entry.comet == NULL)
+		assert_int_equal(spoke_engine_turn(rig.engine, true), 0);
+}
+
+static void tear_down(void)
+{
+	spoke_engine_free(rig.engine);
+	spoke_config_free(rig.config);
+	spoke_host_env()->net->close(spoke_host_env()->ctx, rig.socket);
+}
+
 static void set_up(void)
 {
 	static const struct spoke_handler handlers[] = {
 		{ .method = "ask", .handle = ask, .flags = SPOKE_HANDLER_POOL },
 	};
-	const struct spoke_comet_options showing = { .listen = HERE, .query_user = true };
+	const struct spoke_comet_options showing = { .listen = HERE, .authorize = authorize };
 	const struct spoke_leases_options leasing = { .store = "redis://127.0.0.1:1" };
 	const struct spoke_method_options pushing = { .service = "demo.Push" };
 	struct spoke_consumer_options calling = { 0 };
@@ -169,6 +247,9 @@ static void set_up(void)
 	assert_int_equal(spoke_consumer_method(rig.consumer, "ask", NULL, &rig.ask), 0);
 	assert_int_equal(spoke_comet_new(rig.engine, &showing, &rig.gateway), 0);
 	assert_int_equal(spoke_leases_new(rig.engine, &leasing, &rig.leases), 0);
+	assert_int_equal(spoke_alarm_after(rig.engine, &rig.alarm, 3600000 * MS, nothing_due), 0);
+	make_ticket();
+	make_entry();
 }
 
 TEST(handlers_of_the_pool_are_refused_with_ethread)
@@ -185,8 +266,7 @@ TEST(handlers_of_the_pool_are_refused_with_ethread)
 	assert_int_equal(spoke_stat_get(rig.engine, SPOKE_STAT_CALLS_REFUSED), refused);
 	/* Between two runs every thread may use it. */
 	assert_int_equal(spoke_call(rig.ask, no_args, NULL, NULL, NULL, NULL), 0);
-	spoke_engine_free(rig.engine);
-	spoke_config_free(rig.config);
+	tear_down();
 }
 
 TEST(functions_are_refused_while_the_engine_has_its_own_thread)
@@ -194,6 +274,5 @@ TEST(functions_are_refused_while_the_engine_has_its_own_thread)
 	set_up();
 	assert_int_equal(spoke_engine_start(rig.engine), 0);
 	assert_int_equal(count_of_calls() + count_of_objects(), 0);
-	spoke_engine_free(rig.engine);
-	spoke_config_free(rig.config);
+	tear_down();
 }
