@@ -29,6 +29,7 @@ struct block {
 	struct spokei_credential_set credentials; /* ... of a file */
 	struct spokei_config_user file;           /* reads the files of token and TLS again */
 	struct spokei_key_values code;            /* the path of the file of the token */
+	struct spokei_settings keys;              /* of TLS in [provider]; without TLS unused */
 };
 
 static struct block *block_of(struct spoke_admin *admin)
@@ -67,6 +68,7 @@ static void free_admin(struct spoke_admin *admin)
 	spokei_buffer_fini(&admin->body);
 	spokei_quota_fini(&admin->quota);
 	spokei_config_leave(&block->file);
+	spokei_settings_end(&block->keys, env);
 	spokei_credentials_fini(&block->credentials);
 	spokei_secret_wipe(block->own_token, sizeof(block->own_token));
 	spokei_tls_free(admin->tls);
@@ -93,6 +95,7 @@ static void end_admin(struct spoke_admin *admin)
 		return;
 	admin->closed = true;
 	spokei_config_leave(&block_of(admin)->file);
+	spokei_settings_leave(&block_of(admin)->keys);
 	(void)spoke_wheel_cancel(admin->engine->wheel, &admin->sample.timer);
 	(void)spoke_wheel_cancel(admin->engine->wheel, &admin->tick.timer);
 	spokei_listener_free(admin->listener);
@@ -323,14 +326,31 @@ static int join_file(struct spoke_admin *admin, struct spoke_config *config)
 	return spokei_config_join(user, admin->engine);
 }
 
+/* Is also called after a reload. */
+static void limit_handshakes(void *owner)
+{
+	struct spoke_admin *admin = owner;
+	const struct spokei_key_values *values = &block_of(admin)->keys.in_force;
+	struct spokei_tls_limits limits;
+
+	spokei_keys_fill(values, 1u << SPOKEI_IN_PROVIDER, SPOKEI_AT_HANDSHAKES, &limits);
+	spokei_tls_limit(admin->tls, &limits);
+	admin->http.limits.open_ns = values->of[SPOKEI_KEY_HANDSHAKE_TIMEOUT];
+}
+
+static const struct spokei_settings_kind tls_kind = {
+	.sections = 1u << SPOKEI_IN_PROVIDER,
+	.take = limit_handshakes,
+};
+
 /* Has connections use TLS, if the options ask for it: that of the options, or of the file. */
 static int secure(struct spoke_admin *admin, const struct spoke_admin_options *with)
 {
-	struct spokei_key_values values;
+	struct spokei_settings *keys = &block_of(admin)->keys;
 	const struct spokei_tls_sources sources = {
 		.options = with->tls,
 		.of_url = with->tls ? NULL : "on",
-		.values = &values,
+		.values = &keys->in_force,
 		.section = SPOKEI_IN_PROVIDER,
 	};
 	enum spokei_tls_mode mode;
@@ -338,11 +358,14 @@ static int secure(struct spoke_admin *admin, const struct spoke_admin_options *w
 
 	if (with->tls == NULL && !is_https(with))
 		return SPOKE_OK;
-	spokei_keys_preset(&values);
-	spokei_config_read(with->tls ? NULL : with->config, SPOKEI_IN_PROVIDER,
-			   (struct spoke_span){ NULL, 0 }, &values);
-	error = spokei_keys_read_code(admin->engine, &values, SPOKEI_IN_PROVIDER, SPOKEI_AT_TLS,
-				      with->tls);
+	error = spokei_keys_read_code(admin->engine, &keys->options, SPOKEI_IN_PROVIDER,
+				      SPOKEI_AT_TLS, with->tls);
+	if (error == SPOKE_OK) {
+		keys->kind = &tls_kind;
+		keys->owner = admin;
+		keys->file.config = with->tls ? NULL : with->config;
+		error = spokei_settings_begin(keys, admin->engine);
+	}
 	if (error == SPOKE_OK)
 		error = spokei_settings_tls(admin->engine, &sources, &mode, &admin->tls);
 	if (error)
@@ -350,6 +373,7 @@ static int secure(struct spoke_admin *admin, const struct spoke_admin_options *w
 	spokei_tls_watch(admin->tls, spokei_http_finish_stream);
 	admin->http.stream = mode == SPOKEI_TLS_OPTIONAL ? spokei_tls_or_plain(admin->tls)
 							 : spokei_tls_kind(admin->tls);
+	limit_handshakes(admin);
 	return SPOKE_OK;
 }
 

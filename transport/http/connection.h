@@ -56,6 +56,7 @@ struct spokei_http_up {
 struct spokei_http_limits {
 	size_t out_max;      /* bytes of a connection that wait to be written */
 	size_t body_max;     /* bytes of a request's body; at most 131,072 */
+	uint64_t open_ns;    /* for a stream that is not a plain socket to open; 0: request_ns */
 	uint64_t request_ns; /* for a request to arrive completely */
 	/* For a response to be given and written completely; for a stream whose output waits, the
 	 * time without progress. */
@@ -68,8 +69,7 @@ struct spokei_http_server {
 	struct spoke_engine *engine;
 	const struct spokei_http_up *up;
 	struct spokei_http_limits limits;
-	/* Of connections that are accepted from now on; limits.request_ns is also for their
-	 * opening. NULL: plain sockets. */
+	/* Of connections that are accepted from now on. NULL: plain sockets. */
 	const struct spokei_stream_kind *stream;
 	/* Connections with an incomplete request, streams, and connections after a response was
 	 * written, oldest first; and the others. */

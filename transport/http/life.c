@@ -53,6 +53,8 @@ bool spokei_http_open(struct spokei_http_conn *conn)
 {
 	int status = conn->stream.kind->open(&conn->stream);
 
+	if (status == 0 && !spokei_http_arm(conn, conn->server->limits.request_ns))
+		status = -ENOMEM;
 	conn->open = status == 0;
 	if (status == 0 || status == SPOKEI_STREAM_MORE || spokei_http_waits(status))
 		spokei_http_watch(conn, false);

@@ -58,7 +58,9 @@ int spokei_http_accept(struct spokei_http_server *server, int fd, const struct s
 	conn->open = !conn->stream.layered;
 	spokei_list_append(&server->reading, &conn->node);
 	server->reading_count++;
-	if (!spokei_http_arm(conn, server->limits.request_ns)) {
+	if (!spokei_http_arm(conn, conn->open || server->limits.open_ns == 0
+					   ? server->limits.request_ns
+					   : server->limits.open_ns)) {
 		spokei_http_shut_down(conn);
 		return SPOKE_ELIMIT;
 	}

@@ -6,6 +6,7 @@
  * nothing else. The values are seen in the settings in force, in the fields that rows name, and
  * where a line of see_*() says so. A key that a road does not set fails here by its name.
  */
+#include "cluster/admin/parts.h"
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
 #include "cluster/comet/comet.h"
@@ -932,6 +933,37 @@ TEST(each_road_of_each_key_sets_the_same)
 		}
 		try_code(&plain, key, value);
 		try_urls(&plain, key, value);
+	}
+	end(&running);
+}
+
+/* The page over TLS has the limits of [provider], as the provider itself. */
+TEST(page_takes_limits_of_handshakes_as_a_fresh_page_does)
+{
+	static const char of_page[] = "[engine]\nadmin = https://127.0.0.1:9090\n[comet]\n"
+				      "listen = 127.0.0.1:8080\n[lease]\nstore = " STORE "\n"
+				      "[provider]\ntls.cert = cert\ntls.key = key\n";
+	static struct cast running;
+	const struct spokei_tls *tls;
+	char text[TEXT_MAX];
+
+	begin(&running, of_page);
+	tls = running.page->tls;
+	assert_int_equal(running.page->http.limits.open_ns, UINT64_C(5000000000));
+	(void)snprintf(text, sizeof(text),
+		       "%shandshakes.max = 7\nhandshakes.per.peer.max = 6\nhandshakes.tps = 5\n"
+		       "connections.per.peer.prefix6 = 48\nhandshake.timeout = 3s\n",
+		       of_page);
+	assert_int_equal(reload(&running, text), SPOKE_OK);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(tls->places_max, 7);
+		assert_int_equal(tls->peers.limits.per_peer_max, 6);
+		assert_int_equal(tls->begins.rate, 5);
+		assert_int_equal(tls->peers.limits.prefix6, 48);
+		assert_int_equal(running.page->http.limits.open_ns, UINT64_C(3000000000));
+		end(&running);
+		begin(&running, text);
+		tls = running.page->tls;
 	}
 	end(&running);
 }
