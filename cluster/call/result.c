@@ -256,6 +256,9 @@ size_t spoke_result_print(const struct spoke_result *result, char *text, size_t 
 	print_class(exception.class_name, class_name, sizeof(class_name));
 	(void)spokei_log_escape(message, sizeof(message), exception.message.data,
 				exception.message.len);
+	/* E.g. of a reply that cannot be read. */
+	if (strcmp(message, spoke_strerror(result->error)) == 0)
+		message[0] = '\0';
 	if ((result->error == SPOKE_EREMOTE || result->error == SPOKE_EFORBIDDEN) &&
 	    result->error_code)
 		(void)snprintf(code, sizeof(code), " (code %d)", (int)result->error_code);

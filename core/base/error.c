@@ -39,7 +39,7 @@ _Static_assert(TRANSPORT_FIRST == LOCAL_LAST - 1 && REMOTE_FIRST == TRANSPORT_LA
 	X(EFORKED,         80,  500, 500, yes, no,  ANSWERED, ANSWER,  FALLBACK, CALL,    no,  FAILED)         \
 	X(ECANCELED,       80,  500, 500, yes, no,  ANSWERED, ANSWER,  NOTHING,  CALL,    no,  CANCELED)       \
 	X(ECLOSED,         80,  500, 503, yes, yes, ANSWERED, ANSWER,  NOTHING,  CALL,    no,  CLOSED)         \
-	X(ELIMIT,          80,  500, 503, yes, yes, WRITTEN,  NONE,    FALLBACK, LIMIT,   no,  FAILED)         \
+	X(ELIMIT,          80,  500, 503, yes, yes, WRITTEN,  NONE,    FALLBACK, LIMIT,   yes, FAILED)         \
 	X(ETYPE,           80,  500, 400, yes, no,  ANSWERED, ANSWER,  FALLBACK, CALL,    no,  FAILED)         \
 	X(ERANGE,          80,  500, 400, yes, no,  ANSWERED, ANSWER,  FALLBACK, CALL,    yes, FAILED)         \
 	X(ENOENT,          80,  500, 400, yes, no,  ANSWERED, ANSWER,  FALLBACK, CALL,    yes, FAILED)         \

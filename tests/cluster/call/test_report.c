@@ -408,3 +408,21 @@ TEST(histogram_leaves_out_tickets)
 	clusterrig_end(clusterrig_call(echo));
 	assert_int_equal(answers(), 1);
 }
+
+TEST(printed_result_has_its_reason_once)
+{
+	static const char unread[] = "the reply could not be decoded";
+	static const char longer[] = "the body stands for too many values";
+	struct spoke_result result = {
+		.error = SPOKE_EBADREPLY,
+		.error_text = { unread, sizeof(unread) - 1 },
+	};
+	char text[256];
+
+	(void)spoke_result_print(&result, text, sizeof(text));
+	assert_ptr_equal(strstr(text, unread), text);
+	assert_null(strstr(text + 1, unread));
+	result.error_text = (struct spoke_span){ longer, sizeof(longer) - 1 };
+	(void)spoke_result_print(&result, text, sizeof(text));
+	assert_non_null(strstr(text, longer));
+}

@@ -207,6 +207,8 @@ TEST(logged_failure_has_its_reason_once)
 	spokei_event(fixture.engine, SPOKE_EPROTOCOL, "closed because %s",
 		     spoke_strerror(SPOKE_EPROTOCOL));
 	assert_string_equal(fixture.line, "closed because the peer violated the protocol");
+	spokei_event(fixture.engine, SPOKE_ELIMIT, "failback.tasks = 2 is reached (tickets)");
+	assert_string_equal(fixture.line, "failback.tasks = 2 is reached (tickets)");
 	spokei_event(fixture.engine, SPOKE_EPROTOCOL, "lost the connection");
 	assert_string_equal(fixture.line, "lost the connection: the peer violated the protocol");
 }
