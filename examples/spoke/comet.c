@@ -25,7 +25,6 @@
 #define VERB "comet"
 #define DRAIN_NS UINT64_C(15000000000)
 #define TICKET_LIFE_NS UINT64_C(30000000000)
-#define RETRY_MAX_NS UINT64_C(15000000000) /* the default */
 #define PAGE_MAX 1048576u
 
 enum {
@@ -278,10 +277,8 @@ static int read_settings(struct gateway *gateway)
 				  "listen = dubbo://127.0.0.1:20881",
 				  gateway->path);
 	}
-	if (with.retry_min_ns > (with.retry_max_ns ? with.retry_max_ns : RETRY_MAX_NS))
-		return ending_say(VERB_USAGE, VERB,
-				  "%s: [comet]: retry.min is greater than retry.max",
-				  gateway->path);
+	if (!settings_retries_fit(VERB, gateway->path, gateway->config))
+		return VERB_USAGE;
 	life = setting(gateway, "ticket.life");
 	gateway->ticket_life_ns = TICKET_LIFE_NS;
 	if (life && !options_read_duration(life, &gateway->ticket_life_ns))

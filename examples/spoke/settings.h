@@ -13,4 +13,7 @@ bool settings_is_file(const char *verb, const char *path);
  * VERB_USAGE. Free *ret_config with spoke_config_free(), after the engine. */
 int settings_load(const char *verb, const char *path, struct spoke_config **ret_config);
 
+/* Returns whether retry.min of [comet] is at most retry.max; otherwise prints an error. */
+bool settings_retries_fit(const char *verb, const char *path, const struct spoke_config *config);
+
 #endif

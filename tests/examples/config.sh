@@ -44,6 +44,26 @@ ends 1 --check "$work/none.conf"
 grep -q 'none.conf: no such file' "$work/err" || fail "no file: $(cat "$work/err")"
 ends 1 --check "$work"
 
+# refuses TEXT PATTERN: a file whose lines are right, but whose values a start would refuse.
+refuses() {
+	printf '%b' "$1" >"$work/start.conf"
+	ends 1 --check "$work/start.conf"
+	grep -q "start.conf: .*$2" "$work/err" || fail "$1: $(cat "$work/err")"
+}
+refuses '[provider]\ntls = on\n' 'tls'
+refuses '[provider]\nauth = accesskey\n' 'access'
+refuses '[consumer]\nauth = accesskey\n' 'access'
+refuses '[lease]\nttl = 1s\nguard = 900ms\n' 'lease.guard=900ms: not less than half'
+refuses '[lease]\nuser = x\n' 'a user without a password'
+refuses '[provider]\nauth = accesskey\n[lease]\nuser = x\n' 'a user without a password'
+refuses '[comet]\nretry.min = 10s\nretry.max = 1s\n' 'retry.min is greater than retry.max'
+refuses "[provider]\ntoken.file = $work/none\n" "$work/none"
+refuses "[consumer]\ntls = on\ntls.ca = $work/none.pem\n" 'none.pem'
+printf '[registry]\nurl = zookeeper://127.0.0.1:1\n[lease]\nstore = redis://127.0.0.1:1\n[provider]\naccess.log = %s\n' \
+	"$work/access.log" >"$work/start.conf"
+ends 0 --check "$work/start.conf"
+[ ! -e "$work/access.log" ] || fail "--check makes an access log"
+
 ends 0 --explain
 for key in retry.period heartbeat listen tick; do
 	grep -q "^  $key" "$work/out" || fail "--explain: does not list $key"
