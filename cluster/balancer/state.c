@@ -11,7 +11,7 @@ static bool renew(struct spokei_balancer_state *state, const struct spoke_env *e
 	const struct spoke_balancer *balancer = state->balancer;
 	size_t size = balancer->room ? balancer->room(candidates->count) : 0;
 
-	state->listing = 0;
+	state->list_id = 0;
 	if (size == SIZE_MAX)
 		return false;
 	if (size > state->size) {
@@ -28,27 +28,27 @@ static bool renew(struct spokei_balancer_state *state, const struct spoke_env *e
 }
 
 static bool refresh(struct spokei_balancer_state *state, const struct spoke_env *env,
-		    uint64_t listing, uint64_t version,
+		    uint64_t list_id, uint64_t version,
 		    const struct spoke_balancer_candidates *candidates)
 {
-	bool fresh = state->listing != listing;
+	bool fresh = state->list_id != list_id;
 
 	if (fresh && !renew(state, env, candidates))
 		return false;
 	if (state->balancer->changed)
 		state->balancer->changed(state->memory, candidates, fresh);
-	state->listing = listing;
+	state->list_id = list_id;
 	state->version = version;
 	return true;
 }
 
 size_t spokei_balancer_state_pick(struct spokei_balancer_state *state, const struct spoke_env *env,
-				  uint64_t listing, uint64_t version,
+				  uint64_t list_id, uint64_t version,
 				  const struct spoke_balancer_candidates *candidates,
 				  const struct spoke_balancer_choice *choice)
 {
-	if (SPOKEI_UNLIKELY(state->version != version || state->listing != listing) &&
-	    !refresh(state, env, listing, version, candidates))
+	if (SPOKEI_UNLIKELY(state->version != version || state->list_id != list_id) &&
+	    !refresh(state, env, list_id, version, candidates))
 		return SPOKE_NO_ENDPOINT;
 	return state->balancer->pick(state->memory, candidates, choice);
 }

@@ -14,7 +14,7 @@ struct spokei_balancer_state {
 	const struct spoke_balancer *balancer;
 	void *memory;
 	size_t size;
-	uint64_t listing; /* list number of the directory that the memory reflects; 0: none */
+	uint64_t list_id; /* list number of the directory that the memory reflects; 0: none */
 	uint64_t version;
 };
 
@@ -28,12 +28,12 @@ static inline void spokei_balancer_state_init(struct spokei_balancer_state *stat
 void spokei_balancer_state_fini(struct spokei_balancer_state *state, const struct spoke_env *env);
 
 /*
- * Chooses a candidate, after passing changes to the balancer. `listing` and `version` of the
+ * Chooses a candidate, after passing changes to the balancer. `list_id` and `version` of the
  * directory are never 0. Returns SPOKE_NO_ENDPOINT if there is no memory or the balancer chooses
  * none.
  */
 size_t spokei_balancer_state_pick(struct spokei_balancer_state *state, const struct spoke_env *env,
-				  uint64_t listing, uint64_t version,
+				  uint64_t list_id, uint64_t version,
 				  const struct spoke_balancer_candidates *candidates,
 				  const struct spoke_balancer_choice *choice);
 

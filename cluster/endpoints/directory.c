@@ -249,7 +249,7 @@ struct draft {
 	struct entry *entries;
 	size_t room;
 	size_t count;
-	bool news;                     /* a weight has changed */
+	bool reweighed;                /* a weight has changed */
 	bool disabled;                 /* providers are listed, but disabled */
 	const struct spoke_url *other; /* the first one of another version or group; NULL: none */
 	size_t others;                 /* their number */
@@ -372,7 +372,7 @@ static void draft_finish(struct spokei_directory *directory, struct draft *draft
 								    directory->host_id, &provider))
 			continue;
 		if (spokei_endpoint_fits(entry->endpoint, &provider)) {
-			draft->news |= spokei_endpoint_take(entry->endpoint, &provider);
+			draft->reweighed |= spokei_endpoint_take(entry->endpoint, &provider);
 			continue;
 		}
 		error = entry_replace(directory, entry, &provider);
@@ -591,7 +591,7 @@ int spokei_directory_set(struct spokei_directory *directory, const struct spoke_
 	} else if (!is_as_before(directory, &draft)) {
 		take_draft(directory, &draft);
 		tell_disabled(directory, &draft);
-	} else if (draft.news) {
+	} else if (draft.reweighed) {
 		spokei_directory_refresh_later(directory);
 	}
 	spokei_free(env, draft.entries, room, sizeof(struct entry));
