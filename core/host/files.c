@@ -1,24 +1,355 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Reads and writes small files. A file is read whole, up to a bound, and written whole: to a
- * temporary file in the same directory, flushed to disk, then renamed over the old one. Appended
- * data is not flushed; if an append fails, a part of it may be in the file.
- */
+/* Files: read and written whole, locked, watched and swept. */
 #define _GNU_SOURCE
-#include "core/host/files.h"
+#include "core/host/host.h"
 
-#include "core/host/filelock.h"
-#include "core/host/filesweep.h"
-#include "core/host/filewatch.h"
+#include "timer/base.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* --- locks
+ *
+ * Locks of paths, held with flock() on the file <path>.lock, which is created on first use. The
+ * kernel releases a lock when the last process that has its descriptor ends: the owner, or a child
+ * that was forked without an exec. A shared lock tells whether the exclusive one is held, so that
+ * several processes may ask at one time without taking each other for its owner. */
+
+enum {
+	LOCK_MODE = 0666,
+	FLAGS = O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW,
+};
+
+/* Writes the name of the path's lock file. Returns 0 or -ENAMETOOLONG. */
+static int name_lock(const char *path, char *name, size_t size)
+{
+	int len = snprintf(name, size, "%s.lock", path);
+
+	return len < 0 || (size_t)len >= size ? -ENAMETOOLONG : 0;
+}
+
+/* For reading and writing, which network file systems require for exclusive locks. A file of
+ * another user may allow reading only. */
+static int open_lock(const char *name)
+{
+	int fd = open(name, O_RDWR | O_CREAT | FLAGS, LOCK_MODE);
+
+	return fd < 0 && errno == EACCES ? open(name, O_RDONLY | FLAGS) : fd;
+}
+
+/* lock(), unlock(), is_locked() and drop() of struct spoke_files. */
+static int take_lock(void *ctx, const char *path, int *ret_fd)
+{
+	char name[PATH_MAX];
+	int error = name_lock(path, name, sizeof(name));
+	int fd;
+
+	(void)ctx;
+	if (error)
+		return error;
+	fd = open_lock(name);
+	if (fd < 0)
+		return -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+		error = errno == EWOULDBLOCK || errno == EINTR ? -EAGAIN : -errno;
+		(void)close(fd);
+		return error;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+/* Unlocks explicitly: a process that was forked meanwhile has the descriptor, too. The file stays:
+ * removing it could delete the file that another process is about to lock. */
+static void release_lock(void *ctx, int fd)
+{
+	(void)ctx;
+	(void)flock(fd, LOCK_UN);
+	(void)close(fd);
+}
+
+/* Like held(), for the file of a lock in an open folder. */
+static int is_held_at(int folder, const char *name)
+{
+	int fd = openat(folder, name, O_RDONLY | FLAGS);
+	int held = 0;
+
+	if (fd < 0)
+		return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
+	if (flock(fd, LOCK_SH | LOCK_NB) != 0)
+		held = errno == EWOULDBLOCK ? 1 : -errno;
+	release_lock(NULL, fd);
+	return held;
+}
+
+static int is_lock_held(void *ctx, const char *path)
+{
+	char name[PATH_MAX];
+	int error = name_lock(path, name, sizeof(name));
+
+	(void)ctx;
+	return error ? error : is_held_at(AT_FDCWD, name);
+}
+
+static void drop_lock(void *ctx, const char *path, int fd)
+{
+	char name[PATH_MAX];
+
+	if (name_lock(path, name, sizeof(name)) == 0)
+		(void)unlink(name);
+	release_lock(ctx, fd);
+}
+
+/* Returns whether `name` is that of a lock which sweep() may remove, beside the file `base`. */
+static bool is_lock_mark(const char *name, const char *base)
+{
+	size_t len = strlen(base);
+
+	if (strncmp(name, base, len) != 0 || name[len] != '.')
+		return false;
+	name += len + 1;
+	return strspn(name, "0123456789abcdef") == SPOKE_MARK_DIGITS &&
+	       strcmp(name + SPOKE_MARK_DIGITS, ".lock") == 0;
+}
+
+/* --- watches
+ *
+ * Watches files by inotify. The folder of each file is watched, because the file may be replaced
+ * or may not exist yet. Changes behind a folder that is a symbolic link, and changes made on other
+ * machines, are not seen. When the folder is removed or moved, the watch reports that once and
+ * sees nothing more.
+ *
+ * A list of the process behind a mutex; any thread. The context is not used.
+ *
+ * Watches files by inotify. Each watch has an inotify descriptor of its own, so that no watch
+ * takes the events of another; a list holds the names. In a forked child the descriptor is shared
+ * with the parent: there it is closed, and nothing else is done with it. */
+
+enum {
+	NOTED = IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM | IN_MODIFY | IN_CLOSE_WRITE |
+		IN_DELETE_SELF | IN_MOVE_SELF,
+	ALL = IN_Q_OVERFLOW | IN_IGNORED | IN_UNMOUNT | IN_DELETE_SELF | IN_MOVE_SELF,
+	READS_MAX = 16, /* reads of events in one go; further events wake the watch again */
+};
+
+struct filewatch {
+	struct filewatch *next;
+	int fd;
+	char name[NAME_MAX + 1];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct filewatch *watches; /* guarded by the lock */
+
+static void lock_up(void)
+{
+	(void)pthread_mutex_lock(&lock);
+}
+
+static void unlock(void)
+{
+	(void)pthread_mutex_unlock(&lock);
+}
+
+/* A child must not inherit the lock held by a thread that does not exist there. */
+static void watch_forks(void)
+{
+	(void)pthread_atfork(lock_up, unlock, unlock);
+}
+
+/* Writes the folder of a path. Returns the name in it, or NULL if the folder does not fit. */
+static const char *folder_of(const char *path, char *folder, size_t size)
+{
+	const char *slash = strrchr(path, '/');
+	const char *from = slash ? path : ".";
+	size_t len = slash && slash != path ? (size_t)(slash - path) : 1;
+
+	if (len >= size)
+		return NULL;
+	memcpy(folder, from, len);
+	folder[len] = '\0';
+	return slash ? slash + 1 : path;
+}
+
+/* As in struct spoke_files. -ENOENT: the folder does not exist; -EINVAL: the path names no file;
+ * -EMFILE, -ENOSPC: a limit of the system is reached. */
+static int open_watch(void *ctx, const char *path, int *ret_fd)
+{
+	char folder[PATH_MAX];
+	const char *name = folder_of(path, folder, sizeof(folder));
+	struct filewatch *watch;
+	int error;
+
+	(void)ctx;
+	if (name == NULL || strlen(name) > NAME_MAX)
+		return -ENAMETOOLONG;
+	if (name[0] == '\0')
+		return -EINVAL;
+	(void)pthread_once(&once, watch_forks);
+	watch = calloc(1, sizeof(*watch));
+	if (watch == NULL)
+		return -ENOMEM;
+	memcpy(watch->name, name, strlen(name) + 1);
+	watch->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	if (watch->fd < 0) {
+		error = -errno;
+		goto err_after_calloc;
+	}
+	if (inotify_add_watch(watch->fd, folder, NOTED | IN_ONLYDIR) < 0) {
+		error = -errno;
+		goto err_after_init;
+	}
+	lock_up();
+	watch->next = watches;
+	watches = watch;
+	unlock();
+	*ret_fd = watch->fd;
+	return 0;
+
+err_after_init:
+	(void)close(watch->fd);
+err_after_calloc:
+	free(watch);
+	return error;
+}
+
+/* Returns whether the event is the end of a lock beside the file. The kernel closes the descriptors
+ * of a process that dies. */
+static bool is_end_of_mark(const struct filewatch *watch, const struct inotify_event *event,
+			   const char *name)
+{
+	return event->len > 0 && (event->mask & (uint32_t)(IN_CLOSE_WRITE | IN_DELETE)) != 0 &&
+	       is_lock_mark(name, watch->name);
+}
+
+/* Returns whether one of these events is about the file. */
+static bool is_told(const struct filewatch *watch, const char *bytes, size_t len)
+{
+	bool told = false;
+
+	while (len >= sizeof(struct inotify_event)) {
+		struct inotify_event event;
+		size_t size;
+
+		memcpy(&event, bytes, sizeof(event));
+		size = sizeof(event) + event.len;
+		SPOKE_ASSERT(size <= len);
+		told = told || (event.mask & (uint32_t)ALL) != 0 ||
+		       (event.len > 0 && strcmp(bytes + sizeof(event), watch->name) == 0) ||
+		       is_end_of_mark(watch, &event, bytes + sizeof(event));
+		bytes += size;
+		len -= size;
+	}
+	return told;
+}
+
+static bool has_changed(void *ctx, int fd)
+{
+	char bytes[4096];
+	struct filewatch *watch;
+	bool changed = false;
+	ssize_t got = 1;
+
+	(void)ctx;
+	lock_up();
+	watch = watches;
+	while (watch && watch->fd != fd)
+		watch = watch->next;
+	unlock();
+	SPOKE_ASSERT(watch != NULL);
+	for (int i = 0; i < READS_MAX && got > 0; i++) {
+		got = read(fd, bytes, sizeof(bytes));
+		if (got > 0)
+			changed = is_told(watch, bytes, (size_t)got) || changed;
+	}
+	return changed;
+}
+
+static void close_watch(void *ctx, int fd)
+{
+	struct filewatch **link = &watches;
+	struct filewatch *watch;
+
+	(void)ctx;
+	lock_up();
+	while (*link && (*link)->fd != fd)
+		link = &(*link)->next;
+	watch = *link;
+	SPOKE_ASSERT(watch != NULL);
+	*link = watch->next;
+	unlock();
+	(void)close(fd);
+	free(watch);
+}
+
+/* --- files of dead processes
+ *
+ * Removes the files that dead processes left beside a file: <file>.<process>-<number>.tmp, which
+ * is written only under the file's lock, and <file>.<16 digits>.lock if no process holds that
+ * lock. */
+
+#define DIGITS "0123456789"
+
+static bool is_temporary(const char *name, const char *base)
+{
+	size_t len = strlen(base);
+	size_t digits;
+
+	if (strncmp(name, base, len) != 0 || name[len] != '.')
+		return false;
+	name += len + 1;
+	digits = strspn(name, DIGITS);
+	if (digits == 0 || name[digits] != '-')
+		return false;
+	name += digits + 1;
+	digits = strspn(name, DIGITS);
+	return digits > 0 && strcmp(name + digits, ".tmp") == 0;
+}
+
+/* sweep() of struct spoke_files. */
+static int sweep(void *ctx, const char *path)
+{
+	char folder[PATH_MAX];
+	const char *base = folder_of(path, folder, sizeof(folder));
+	const struct dirent *entry;
+	DIR *all;
+
+	(void)ctx;
+	if (base == NULL)
+		return -ENAMETOOLONG;
+	all = opendir(folder);
+	if (all == NULL)
+		return -errno;
+	/* Safe: this thread alone has the stream. */
+	while ((entry = readdir(all)) != NULL) { /* NOLINT(concurrency-mt-unsafe) */
+		const char *name = entry->d_name;
+
+		if (is_temporary(name, base) ||
+		    (is_lock_mark(name, base) && is_held_at(dirfd(all), name) == 0))
+			(void)unlinkat(dirfd(all), name, 0);
+	}
+	(void)closedir(all);
+	return 0;
+}
+
+/* --- reading and writing
+ *
+ * Reads and writes small files. A file is read whole, up to a bound, and written whole: to a
+ * temporary file in the same directory, flushed to disk, then renamed over the old one. Appended
+ * data is not flushed; if an append fails, a part of it may be in the file. */
 
 enum {
 	NAMES_MAX = 100, /* names to try for a temporary file */
@@ -163,7 +494,7 @@ static void sync_folder(const char *path)
 	char folder[PATH_MAX];
 	int fd;
 
-	if (spokei_filewatch_folder(path, folder, sizeof(folder)) == NULL)
+	if (folder_of(path, folder, sizeof(folder)) == NULL)
 		return;
 	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
@@ -204,7 +535,7 @@ static int check_folder(const char *path)
 {
 	char folder[PATH_MAX];
 
-	if (spokei_filewatch_folder(path, folder, sizeof(folder)) == NULL)
+	if (folder_of(path, folder, sizeof(folder)) == NULL)
 		return -ENAMETOOLONG;
 	return access(folder, W_OK | X_OK) == 0 ? 0 : -errno;
 }
@@ -233,13 +564,13 @@ const struct spoke_files spokei_host_files = {
 	.read = files_read,
 	.replace = files_replace,
 	.append = files_append,
-	.watch = spokei_filewatch_open,
-	.changed = spokei_filewatch_changed,
-	.unwatch = spokei_filewatch_close,
-	.lock = spokei_filelock_take,
-	.unlock = spokei_filelock_release,
-	.is_locked = spokei_filelock_held,
-	.drop = spokei_filelock_drop,
-	.sweep = spokei_filesweep,
+	.watch = open_watch,
+	.changed = has_changed,
+	.unwatch = close_watch,
+	.lock = take_lock,
+	.unlock = release_lock,
+	.is_locked = is_lock_held,
+	.drop = drop_lock,
+	.sweep = sweep,
 	.read_secret = files_read_secret,
 };

@@ -5,30 +5,80 @@
  * one epoll_wait() and some clock readings, and are not reported. In a user's loop, check watchers
  * of the highest and the lowest priority call begin and turn around all descriptors; a prepare
  * watcher settles. One absolute timerfd wakes the wheel. It is set again only when the wheel wants
- * to be woken earlier; libev's own timers are not used, because they are twice as late. The owner's
- * thread, except wake().
+ * to be woken earlier; libev's own timers are not used, because they are twice as late. The
+ * owner's thread, except wake().
  *
  * While bytes may come without a descriptor, a look is much cheaper than a poll. Then descriptors
  * are polled only each POLL_NS, and in one of ROUNDS rounds that looks have begun.
  *
- * A forked child shares the descriptors of epoll, timer and wake-up with its parent. There the loop
- * calls no callbacks and does not read, write or set these descriptors; they are only closed.
+ * A forked child shares the descriptors of epoll, timer and wake-up with its parent. There the
+ * loop calls no callbacks and does not read, write or set these descriptors; they are only closed.
  */
 #define _GNU_SOURCE
-#include "core/host/loop.h"
+#include "core/host/host.h"
 
-#include "core/host/ahead.h"
-#include "core/host/clock.h"
-#include "core/host/forks.h"
 #include "core/host/looks.h"
-#include "core/host/works.h"
+#include "core/host/pool.h"
+
+#include <ev.h>
 
 #include <errno.h>
-#include <ev.h>
 #include <stdlib.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
+
+/* --- memory of libev, allocated in advance
+ *
+ * The tables of a loop are allocated when it is made, because libev ends the program when an
+ * allocation fails. */
+
+enum {
+	FDS_AHEAD = 4096,  /* descriptors for which libev has room from the start */
+	READY_AHEAD = 256, /* descriptors that may be ready or changed in one round */
+};
+
+static void ignore(struct ev_loop *ev, struct ev_io *io, int events)
+{
+	(void)ev;
+	(void)io;
+	(void)events;
+}
+
+/*
+ * Grows libev's table of descriptors and its lists of changed and ready ones. A watcher that is
+ * started and stopped between two rounds leaves the room behind and makes no system call. (The
+ * array that the kernel reports into cannot be reached from here: 64 entries of 12 bytes, doubled
+ * when it is full.)
+ */
+static void grow(struct ev_loop *ev)
+{
+	long limit = sysconf(_SC_OPEN_MAX);
+	int fds = limit > 0 && limit < FDS_AHEAD ? (int)limit : FDS_AHEAD;
+	struct ev_io some[READY_AHEAD] = { 0 };
+
+	for (int i = 0; i < READY_AHEAD; i++) {
+		/* From the highest descriptor down, so the table grows once. */
+		ev_io_init(&some[i], ignore, i < fds ? fds - 1 - i : 0, EV_READ);
+		ev_io_start(ev, &some[i]);
+		ev_io_stop(ev, &some[i]);
+	}
+	for (int i = 0; i < READY_AHEAD; i++)
+		ev_feed_event(ev, &some[i], EV_CUSTOM);
+	ev_invoke_pending(ev);
+}
+
+/* Creates a loop; free it with ev_loop_destroy(). NULL: the system has no resources. Any thread. */
+static struct ev_loop *new_loop(void)
+{
+	struct ev_loop *ev = ev_loop_new(EVFLAG_AUTO | EVFLAG_NOENV);
+
+	if (ev)
+		grow(ev);
+	return ev;
+}
+
+/* --- the loop */
 
 #define POLL_NS UINT64_C(20000)
 #define ROUNDS 16u
@@ -331,7 +381,7 @@ static int host_loop_open(void *ctx, void *native, const struct spoke_loop_up *u
 	}
 	loop->own = native == NULL;
 	loop->forks = spokei_forks;
-	loop->ev = loop->own ? spokei_ahead_new() : native;
+	loop->ev = loop->own ? new_loop() : native;
 	if (loop->ev == NULL) {
 		error = -ENOSYS;
 		goto err_after_timer;

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Messages to the service manager that started the process, as sd_notify(3) sends them: datagrams
- * to the unix socket in the variable NOTIFY_SOCKET, a path or, after "@", an abstract name. Without
- * a library of systemd. The context is not used; any thread.
- */
+/* Sockets that a service manager has opened, and passed to this process by environment variables.
+ * Each is taken once. Any thread. */
 #ifndef SPOKEI_CORE_HOST_MANAGER_H
 #define SPOKEI_CORE_HOST_MANAGER_H
 
 #include <spoke/env.h>
 
-extern const struct spoke_manager spokei_host_manager;
+/* Finds a socket by its name, without regard to case, or by the number of its descriptor. Returns
+ * as passed() of struct spoke_net; the address is the socket's. */
+SPOKE_MUST_USE int spokei_passed_find(const char *name, struct spoke_address *ret_address);
+
+/* Takes the first socket with this address, which no other call gets then. Returns its descriptor,
+ * non-blocking and not inherited by other programs, or -ENOENT. */
+SPOKE_MUST_USE int spokei_passed_take(const struct spoke_address *address);
 
 #endif

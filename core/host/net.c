@@ -4,13 +4,11 @@
  * repeated, except connect, which goes on by itself, and close, which is done.
  */
 #define _GNU_SOURCE
-#include "core/host/net.h"
+#include "core/host/host.h"
 
 #include "core/base/address.h"
 #include "core/host/local.h"
-#include "core/host/passed.h"
-#include "core/host/shared.h"
-#include "core/host/sockfile.h"
+#include "core/host/manager.h"
 #include "timer/base.h"
 
 #include <errno.h>

@@ -14,7 +14,7 @@
  * handler and sends itself the signal again.
  */
 #define _GNU_SOURCE
-#include "core/host/signals.h"
+#include "core/host/host.h"
 
 #include "timer/base.h"
 

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "tests/core/host/netrig.h"
 
-#include "core/host/net.h"
+#include "core/host/host.h"
 
 #include <errno.h>
 #include <poll.h>

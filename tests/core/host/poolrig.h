@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "core/host/parker.h"
-#include "core/host/thread.h"
+#include "core/host/pool.h"
+#include "core/host/threads.h"
 
 #include <stdatomic.h>
 

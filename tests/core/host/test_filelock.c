@@ -2,7 +2,7 @@
 /* Locks of real files: who holds them, their ends, and what dead processes leave. */
 #define _GNU_SOURCE
 
-#include "core/host/files.h"
+#include "core/host/host.h"
 #include "tests/support/test.h"
 
 #include <errno.h>

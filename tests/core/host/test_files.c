@@ -2,7 +2,7 @@
 /* Small files: read whole up to a limit, replaced atomically. */
 #define _GNU_SOURCE
 
-#include "core/host/files.h"
+#include "core/host/host.h"
 #include "tests/support/test.h"
 
 #include <dirent.h>

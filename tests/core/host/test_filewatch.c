@@ -2,7 +2,7 @@
 /* Real files: appending, notification of changes, and locks. */
 #define _GNU_SOURCE
 
-#include "core/host/files.h"
+#include "core/host/host.h"
 #include "tests/support/test.h"
 
 #include <errno.h>

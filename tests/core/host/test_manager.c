@@ -2,7 +2,7 @@
 /* Messages to a service manager, over real datagram sockets. */
 #define _GNU_SOURCE
 
-#include "core/host/manager.h"
+#include "core/host/host.h"
 #include "tests/support/test.h"
 
 #include <errno.h>

@@ -2,9 +2,9 @@
 /* The parker, with real threads. */
 #define _GNU_SOURCE
 
-#include "core/host/clock.h"
-#include "core/host/parker.h"
-#include "core/host/thread.h"
+#include "core/host/host.h"
+#include "core/host/pool.h"
+#include "core/host/threads.h"
 #include "tests/support/test.h"
 
 #include <errno.h>

@@ -6,8 +6,8 @@
 #define _GNU_SOURCE
 
 #include "core/base/address.h"
-#include "core/host/net.h"
-#include "core/host/passed.h"
+#include "core/host/host.h"
+#include "core/host/manager.h"
 #include "tests/support/test.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* Properties of the real network alone: paths of unix sockets and flags of descriptors. */
 #define _GNU_SOURCE
 
-#include "core/host/net.h"
+#include "core/host/host.h"
 #include "tests/support/test.h"
 
 #include <errno.h>

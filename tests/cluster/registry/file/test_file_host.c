@@ -5,7 +5,7 @@
 #include <spoke/host.h>
 
 #include "cluster/registry/registries.h"
-#include "core/host/files.h"
+#include "core/host/host.h"
 #include "tests/support/test.h"
 
 #include <stdio.h>

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A small thread pool for work that blocks, embedded in its owner. In a forked child it takes no
- * more work; stop and fini do nothing there.
- *
- * The pool runs a bounded queue in order of submission on up to threads_max threads, which it
- * starts when there is work and no thread is free. Urgent works have a queue of their own that goes
- * first, and one extra thread, so that other works can never keep all threads busy. Background
- * works have a queue and a thread for themselves, which has a lower priority. Signals are left to
- * the program's own threads.
- */
-#ifndef SPOKEI_CORE_HOST_THREAD_H
-#define SPOKEI_CORE_HOST_THREAD_H
+/* The threads of a pool, and the works that a loop gives them. */
+#ifndef SPOKEI_CORE_HOST_POOL_H
+#define SPOKEI_CORE_HOST_POOL_H
+
+#include "timer/base.h"
 
 #include <spoke/env.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
+
+/* --- the pool
+ *
+ * A small thread pool for work that blocks, embedded in its owner. In a forked child it takes no
+ * more work; stop and fini do nothing there.
+ *
+ * The pool runs a bounded queue in order of submission on up to threads_max threads, which it
+ * starts when there is work and no thread is free. Urgent works have a queue of their own that
+ * goes first, and one extra thread, so that other works can never keep all threads busy.
+ * Background works have a queue and a thread for themselves, which has a lower priority. Signals
+ * are left to the program's own threads. */
 
 /* Starts a thread to which no signal is delivered. Returns 0 or a negative errno. Any thread. */
 int spokei_thread_create(pthread_t *ret_id, void *(*run)(void *arg), void *arg);
@@ -86,5 +91,38 @@ void spokei_pool_stop(struct spokei_pool *pool);
 
 /* Frees the pool, after stop, when nothing is submitted any more. */
 void spokei_pool_fini(struct spokei_pool *pool);
+
+/* --- works of a loop
+ *
+ * The works that a loop has given to the threads of its pool and has not got back. Embedded in the
+ * loop; its owner's thread, except `back`. */
+
+struct spokei_works {
+	struct spokei_pool pool;
+	struct spoke_list outside;             /* works not handed back yet, by loop[1] and [2] */
+	_Atomic(struct spoke_work *) finished; /* linked by loop[0], newest first */
+	void (*back)(void *arg);
+	void *arg;
+};
+
+/* Prepares the works. `back` is called when the first work has finished: by a thread of the pool,
+ * or by the owner's as it stops. Returns 0 or a negative errno. */
+int spokei_works_init(struct spokei_works *works, void (*back)(void *arg), void *arg);
+
+/* As offload() of struct spoke_loop. */
+int spokei_works_submit(struct spokei_works *works, struct spoke_work *work);
+
+/* Calls done() of all finished works, the first to finish first. */
+void spokei_works_hand_back(struct spokei_works *works);
+
+/* Takes no more works, waits for the running ones without a release(), and hands all back. */
+void spokei_works_stop(struct spokei_works *works);
+
+/* In a forked child, where the state of the parent's threads is unknown: hands back all works as
+ * cancelled. */
+void spokei_works_abandon(struct spokei_works *works);
+
+/* Frees the works, after either of these. */
+void spokei_works_fini(struct spokei_works *works);
 
 #endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parts of the real environment, for one another: its tables, the machine's clocks, and how
+ * often the process was forked. Any thread.
+ */
+#ifndef SPOKEI_CORE_HOST_HOST_H
+#define SPOKEI_CORE_HOST_HOST_H
+
+#include <spoke/env.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* --- clocks
+ *
+ * The machine's clocks, in ns: two monotonic ones and the wall clock. The context is not used; any
+ * thread. */
+
+/* The monotonic clock; it stops while the machine sleeps. */
+uint64_t spokei_clock_now(void *ctx);
+
+/* --- forks
+ *
+ * Counts how often this process was forked from another one since the environment was made. A
+ * child of a bare clone() or vfork() is not noticed. */
+
+/* From 1 on. The value changes only in a child, while it has a single thread; any thread reads it.
+ */
+extern unsigned spokei_forks;
+
+/* --- tables of the environment */
+
+extern const struct spoke_files spokei_host_files;
+extern const struct spoke_loop spokei_host_loop;
+extern const struct spoke_manager spokei_host_manager;
+extern const struct spoke_net spokei_host_net;
+extern const struct spoke_signals spokei_host_signals;
+extern const struct spoke_threads spokei_host_threads;
+
+#endif
