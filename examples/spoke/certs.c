@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spoke certs: makes an authority and certificates for trying TLS. */
 #include "examples/spoke/ending.h"
+#include "examples/spoke/issue.h"
 #include "examples/spoke/options.h"
 #include "examples/spoke/settings.h"
 
 #include <spoke/host.h>
-#include <spoke/issue.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -59,9 +59,9 @@ struct maker {
 	const char *folder;
 	const char *only; /* of --for; NULL: provider and consumer */
 	char names[NAMES_SIZE];
-	struct spoke_issue_options options;
-	struct spoke_issued *ca;
-	struct spoke_issued *issued;
+	struct issue_options options;
+	struct issued *ca;
+	struct issued *issued;
 	char made[FILES_MAX][PATH_MAX]; /* files of this run */
 	unsigned made_count;
 	bool new_ca;
@@ -135,7 +135,7 @@ static int write_file(struct maker *maker, const char *name, const char *end, co
 	return status;
 }
 
-static int write_pair(struct maker *maker, const char *name, const struct spoke_issued *issued)
+static int write_pair(struct maker *maker, const char *name, const struct issued *issued)
 {
 	int end = write_file(maker, name, ".key", issued->key, 0600);
 
@@ -155,8 +155,8 @@ static int read_cert(const struct maker *maker, char *text)
 	file = fopen(path, "re");
 	if (file == NULL)
 		return fail_file(path);
-	len = fread(text, 1, SPOKE_ISSUE_PEM, file);
-	if (ferror(file) || len == SPOKE_ISSUE_PEM)
+	len = fread(text, 1, ISSUE_PEM, file);
+	if (ferror(file) || len == ISSUE_PEM)
 		status = ending_say(VERB_REMOTE, VERB, "%s: cannot be read, or is too large", path);
 	else
 		text[len] = '\0';
@@ -174,7 +174,7 @@ static int read_key(const struct maker *maker, char *text)
 
 	if (status != VERB_OK)
 		return status;
-	got = env->files->read_secret(env->ctx, path, text, SPOKE_ISSUE_PEM - 1);
+	got = env->files->read_secret(env->ctx, path, text, ISSUE_PEM - 1);
 	if (got == -EPERM)
 		return ending_say(VERB_REMOTE, VERB,
 				  "%s: its group or others may read it; chmod 600", path);
@@ -188,10 +188,9 @@ static int read_key(const struct maker *maker, char *text)
 
 /* --- the authority and certificates */
 
-static int issue(const struct maker *maker, const struct spoke_issue_options *options,
-		 struct spoke_issued *ret)
+static int issue(const struct maker *maker, const struct issue_options *options, struct issued *ret)
 {
-	int error = spoke_issue(spoke_host_env(), options, ret);
+	int error = issue_make(spoke_host_env(), options, ret);
 
 	if (!error)
 		return VERB_OK;
@@ -201,7 +200,7 @@ static int issue(const struct maker *maker, const struct spoke_issue_options *op
 
 static int find_ca(struct maker *maker)
 {
-	struct spoke_issue_options options = maker->options;
+	struct issue_options options = maker->options;
 	char cert[PATH_MAX];
 	char key[PATH_MAX];
 	int end = path_of(maker, "ca", ".pem", cert);
@@ -227,7 +226,7 @@ static int find_ca(struct maker *maker)
 
 static int make_one(struct maker *maker, const char *name, const char *names)
 {
-	struct spoke_issue_options options = maker->options;
+	struct issue_options options = maker->options;
 	int end;
 
 	options.name = name;
@@ -359,11 +358,11 @@ static bool take_option(struct maker *maker, int row, const struct options *opti
 	case FOR:
 		return take_for(maker, options);
 	case ED25519:
-		maker->options.key = SPOKE_ISSUE_ED25519;
+		maker->options.key = ISSUE_ED25519;
 		return true;
 	case P256:
 	default:
-		maker->options.key = SPOKE_ISSUE_P256;
+		maker->options.key = ISSUE_P256;
 		return true;
 	}
 }
@@ -372,8 +371,8 @@ int certs_verb(int argc, char **argv)
 {
 	struct options options = options_of(&usage, argc, argv);
 	static struct maker maker; /* large: contains paths */
-	static struct spoke_issued ca;
-	static struct spoke_issued issued;
+	static struct issued ca;
+	static struct issued issued;
 	int end;
 	int row;
 

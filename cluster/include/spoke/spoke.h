@@ -20,7 +20,6 @@
 #include <spoke/future.h>
 #include <spoke/histogram.h>
 #include <spoke/host.h>
-#include <spoke/issue.h>
 #include <spoke/lease.h>
 #include <spoke/notify.h>
 #include <spoke/program.h>

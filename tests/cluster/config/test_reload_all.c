@@ -31,6 +31,7 @@
 #include "core/engine/figures.h"
 #include "core/virtual/files.h"
 #include "core/virtual/world.h"
+#include "examples/spoke/issue.h"
 #include "tests/support/test.h"
 #include "transport/conn/link.h"
 #include "transport/listen/group.h"
@@ -42,7 +43,6 @@
 #include <spoke/admin.h>
 #include <spoke/config.h>
 #include <spoke/consumer.h>
-#include <spoke/issue.h>
 #include <spoke/lease.h>
 #include <spoke/provider.h>
 
@@ -109,7 +109,7 @@ struct sight {
 	size_t count;
 };
 
-static struct spoke_issued issued;
+static struct issued issued;
 
 /* --- lines of the file */
 
@@ -970,7 +970,7 @@ TEST(page_takes_limits_of_handshakes_as_a_fresh_page_does)
 
 static int issue(void **state)
 {
-	const struct spoke_issue_options options = { .name = "a", .key = SPOKE_ISSUE_ED25519 };
+	const struct issue_options options = { .name = "a", .key = ISSUE_ED25519 };
 	struct spokei_world world;
 	struct spokei_world_process process;
 	int error;
@@ -979,7 +979,7 @@ static int issue(void **state)
 	if (!spokei_world_init(&world, 1))
 		return -1;
 	spokei_world_process_init(&process, &world);
-	error = spoke_issue(&process.env, &options, &issued);
+	error = issue_make(&process.env, &options, &issued);
 	spokei_world_process_fini(&process);
 	spokei_world_fini(&world);
 	return error;

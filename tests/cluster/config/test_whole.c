@@ -15,12 +15,12 @@
 #include "core/virtual/faults.h"
 #include "core/virtual/files.h"
 #include "core/virtual/world.h"
+#include "examples/spoke/issue.h"
 #include "tests/support/test.h"
 #include "transport/listen/group.h"
 
 #include <spoke/admin.h>
 #include <spoke/consumer.h>
-#include <spoke/issue.h>
 #include <spoke/provider.h>
 #include <spoke/stats.h>
 
@@ -46,8 +46,8 @@ static struct {
 	struct spoke_provider *provider;
 	struct spoke_consumer *consumer;
 	struct spoke_admin *page;
-	struct spoke_issued first;
-	struct spoke_issued second;
+	struct issued first;
+	struct issued second;
 } rig;
 
 static void put(const char *path, const char *text)
@@ -55,17 +55,17 @@ static void put(const char *path, const char *text)
 	spokei_vfiles_put(rig.world.files, path, text);
 }
 
-static void put_cert(const struct spoke_issued *issued)
+static void put_cert(const struct issued *issued)
 {
 	put("cert", issued->cert);
 	put("key", issued->key);
 }
 
-static void issue(const char *name, struct spoke_issued *ret)
+static void issue(const char *name, struct issued *ret)
 {
-	const struct spoke_issue_options options = { .name = name, .key = SPOKE_ISSUE_ED25519 };
+	const struct issue_options options = { .name = name, .key = ISSUE_ED25519 };
 
-	assert_int_equal(spoke_issue(&rig.process.env, &options, ret), 0);
+	assert_int_equal(issue_make(&rig.process.env, &options, ret), 0);
 }
 
 /* Changes everything, without a mistake. */

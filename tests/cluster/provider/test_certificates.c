@@ -5,11 +5,11 @@
 #include "core/engine/engine.h"
 #include "core/virtual/files.h"
 #include "core/virtual/world.h"
+#include "examples/spoke/issue.h"
 #include "tests/support/test.h"
 #include "transport/stream/tls/tls.h"
 
 #include <spoke/consumer.h>
-#include <spoke/issue.h>
 #include <spoke/provider.h>
 #include <spoke/stats.h>
 #include <spoke/tls.h>
@@ -23,17 +23,17 @@
 
 static struct spokei_world world;
 static struct spokei_world_process process;
-static struct spoke_issued ca;
-static struct spoke_issued issued;
+static struct issued ca;
+static struct issued issued;
 
 static int set_up(void **state)
 {
-	const struct spoke_issue_options options = { .name = "authority" };
+	const struct issue_options options = { .name = "authority" };
 
 	(void)state;
 	assert_true(spokei_world_init(&world, 1));
 	spokei_world_process_init(&process, &world);
-	assert_int_equal(spoke_issue(&process.env, &options, &ca), 0);
+	assert_int_equal(issue_make(&process.env, &options, &ca), 0);
 	return 0;
 }
 
@@ -49,16 +49,16 @@ FIXTURE(set_up, tear_down);
 
 static int issue(const char *names, uint32_t days)
 {
-	const struct spoke_issue_options options = {
+	const struct issue_options options = {
 		.name = "provider",
 		.names = names,
 		.days = days,
-		.key = SPOKE_ISSUE_ED25519,
+		.key = ISSUE_ED25519,
 		.ca = ca.cert,
 		.ca_key = ca.key,
 	};
 
-	return spoke_issue(&process.env, &options, &issued);
+	return issue_make(&process.env, &options, &issued);
 }
 
 static int provide(struct spoke_engine *engine, struct spoke_provider **ret_provider)
@@ -275,7 +275,7 @@ static void put_both_sides(void)
 TEST(live_connections_are_drained_when_their_authority_goes)
 {
 	const struct spoke_engine_options options = { .env = &process.env };
-	const struct spoke_issue_options stranger = { .name = "stranger" };
+	const struct issue_options stranger = { .name = "stranger" };
 	struct spoke_provider *provider;
 	struct spoke_consumer *consumer;
 	struct spoke_engine *engine;
@@ -288,7 +288,7 @@ TEST(live_connections_are_drained_when_their_authority_goes)
 	pass_a_minute();
 	assert_int_equal(spoke_provider_connections(provider), 1);
 	assert_int_equal(count_events(engine, "are drained"), 0);
-	assert_int_equal(spoke_issue(&process.env, &stranger, &issued), 0);
+	assert_int_equal(issue_make(&process.env, &stranger, &issued), 0);
 	spokei_vfiles_put(world.files, "/served.pem", issued.cert);
 	pass_a_minute();
 	assert_int_equal(count_events(engine, "1 connections are drained"), 1);
@@ -326,7 +326,7 @@ static void replace_again(struct spokei_world_process *turned)
 TEST(connections_are_verified_after_each_of_two_quick_changes)
 {
 	const struct spoke_engine_options options = { .env = &process.env };
-	const struct spoke_issue_options stranger = { .name = "stranger" };
+	const struct issue_options stranger = { .name = "stranger" };
 	static char both[2 * sizeof(ca.cert)];
 	struct spoke_consumer *crowd[CROWD];
 
@@ -340,7 +340,7 @@ TEST(connections_are_verified_after_each_of_two_quick_changes)
 		spokei_world_run(&world, world.now_ns + SECOND);
 	}
 	assert_int_equal(spoke_provider_connections(replaced.provider), CROWD);
-	assert_int_equal(spoke_issue(&process.env, &stranger, &issued), 0);
+	assert_int_equal(issue_make(&process.env, &stranger, &issued), 0);
 	(void)snprintf(both, sizeof(both), "%s%s", ca.cert, issued.cert);
 	spokei_vfiles_put(world.files, "/served.pem", both);
 	spokei_tls_reload(replaced.provider->tls);
@@ -379,7 +379,7 @@ TEST(ticket_of_a_refused_handshake_goes_to_the_next)
 	/* The last bytes of a handshake wait for the peer to take the first ones. */
 	const struct spokei_vnet_link slow = { .latency_ns = SECOND / 10, .capacity = 300 };
 	const struct spoke_engine_options options = { .env = &process.env };
-	const struct spoke_issue_options stranger = { .name = "stranger" };
+	const struct issue_options stranger = { .name = "stranger" };
 	struct spoke_consumer_options failback = to;
 	struct spoke_provider *provider;
 	struct spoke_consumer *consumer;
@@ -403,7 +403,7 @@ TEST(ticket_of_a_refused_handshake_goes_to_the_next)
 	while (spoke_stat_get(engine, SPOKE_STAT_CONNECTS_SECURED) == 0)
 		spokei_world_run(&world, world.now_ns + SECOND / 100);
 	assert_int_equal(spoke_consumer_ready(consumer), 0);
-	assert_int_equal(spoke_issue(&process.env, &stranger, &issued), 0);
+	assert_int_equal(issue_make(&process.env, &stranger, &issued), 0);
 	spokei_vfiles_put(world.files, "/calling.pem", issued.cert);
 	spokei_tls_reload(consumer->tls);
 	spokei_world_run(&world, world.now_ns + SECOND / 100);

@@ -2,10 +2,10 @@
 /* Events about addresses of a provider with the files of TLS: open to all hosts, or plain. */
 #include "core/virtual/files.h"
 #include "core/virtual/world.h"
+#include "examples/spoke/issue.h"
 #include "tests/support/test.h"
 
 #include <spoke/config.h>
-#include <spoke/issue.h>
 #include <spoke/provider.h>
 #include <spoke/stats.h>
 #include <spoke/tls.h>
@@ -18,21 +18,21 @@ static struct spokei_world_process process;
 
 static int set_up(void **state)
 {
-	struct spoke_issue_options options = { .name = "authority" };
-	struct spoke_issued issued;
-	struct spoke_issued ca;
+	struct issue_options options = { .name = "authority" };
+	struct issued issued;
+	struct issued ca;
 
 	(void)state;
 	assert_true(spokei_world_init(&world, 1));
 	spokei_world_process_init(&process, &world);
-	assert_int_equal(spoke_issue(&process.env, &options, &ca), 0);
-	options = (struct spoke_issue_options){ .name = "provider",
-						.names = "dns:a.test",
-						.days = 90,
-						.key = SPOKE_ISSUE_ED25519,
-						.ca = ca.cert,
-						.ca_key = ca.key };
-	assert_int_equal(spoke_issue(&process.env, &options, &issued), 0);
+	assert_int_equal(issue_make(&process.env, &options, &ca), 0);
+	options = (struct issue_options){ .name = "provider",
+					  .names = "dns:a.test",
+					  .days = 90,
+					  .key = ISSUE_ED25519,
+					  .ca = ca.cert,
+					  .ca_key = ca.key };
+	assert_int_equal(issue_make(&process.env, &options, &issued), 0);
 	spokei_vfiles_put(world.files, "/ca.pem", ca.cert);
 	spokei_vfiles_put(world.files, "/provider.pem", issued.cert);
 	spokei_vfiles_put(world.files, "/provider.key", issued.key);

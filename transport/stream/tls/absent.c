@@ -4,8 +4,6 @@
 
 #ifndef SPOKE_WITH_TLS
 
-#include <spoke/issue.h>
-
 #include <stdio.h>
 
 #define SENTENCE "tls: not built in; build spoke with OpenSSL 3 (apt-get install libssl-dev)"
@@ -101,17 +99,6 @@ const struct spokei_stream_kind *spokei_tls_or_plain(const struct spokei_tls *tl
 {
 	(void)tls;
 	return &spokei_stream_socket;
-}
-
-int spoke_issue(const struct spoke_env *env, const struct spoke_issue_options *options,
-		struct spoke_issued *ret_issued)
-{
-	(void)env;
-	(void)options;
-	ret_issued->cert[0] = '\0';
-	ret_issued->key[0] = '\0';
-	(void)snprintf(ret_issued->why, SPOKE_ISSUE_WHY, "%s", SENTENCE);
-	return SPOKE_EUNSUPPORTED;
 }
 
 #endif

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Certificates that spoke makes for trying. */
 #include "core/virtual/world.h"
+#include "examples/spoke/issue.h"
 #include "tests/support/test.h"
-
-#include <spoke/issue.h>
 
 #include <string.h>
 
 static struct spokei_world world;
 static struct spokei_world_process process;
-static struct spoke_issued ca;
-static struct spoke_issued issued;
+static struct issued ca;
+static struct issued issued;
 
 static int set_up(void **state)
 {
-	const struct spoke_issue_options options = { .name = "authority" };
+	const struct issue_options options = { .name = "authority" };
 
 	(void)state;
 	assert_true(spokei_world_init(&world, 1));
 	spokei_world_process_init(&process, &world);
-	assert_int_equal(spoke_issue(&process.env, &options, &ca), 0);
+	assert_int_equal(issue_make(&process.env, &options, &ca), 0);
 	return 0;
 }
 
@@ -35,16 +34,16 @@ FIXTURE(set_up, tear_down);
 
 static int issue(const char *names)
 {
-	const struct spoke_issue_options options = {
+	const struct issue_options options = {
 		.name = "provider",
 		.names = names,
 		.days = 1,
-		.key = SPOKE_ISSUE_ED25519,
+		.key = ISSUE_ED25519,
 		.ca = ca.cert,
 		.ca_key = ca.key,
 	};
 
-	return spoke_issue(&process.env, &options, &issued);
+	return issue_make(&process.env, &options, &issued);
 }
 
 TEST(names_that_are_none_are_refused)
@@ -71,17 +70,17 @@ TEST(names_that_are_none_are_refused)
 
 TEST(certificate_that_may_not_sign_is_refused)
 {
-	static struct spoke_issued other;
-	struct spoke_issue_options options = { .name = "x", .names = "dns:x" };
+	static struct issued other;
+	struct issue_options options = { .name = "x", .names = "dns:x" };
 
 	assert_int_equal(issue("dns:a.test"), 0);
 	options.ca = issued.cert;
 	options.ca_key = issued.key;
-	assert_int_equal(spoke_issue(&process.env, &options, &other), SPOKE_EINVAL);
+	assert_int_equal(issue_make(&process.env, &options, &other), SPOKE_EINVAL);
 	assert_non_null(strstr(other.why, "may not sign"));
 	options.ca = ca.cert;
-	assert_int_equal(spoke_issue(&process.env, &options, &other), SPOKE_EINVAL);
+	assert_int_equal(issue_make(&process.env, &options, &other), SPOKE_EINVAL);
 	assert_non_null(strstr(other.why, "belongs to another"));
 	options.ca_key = "no PEM";
-	assert_int_equal(spoke_issue(&process.env, &options, &other), SPOKE_EINVAL);
+	assert_int_equal(issue_make(&process.env, &options, &other), SPOKE_EINVAL);
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes certificates for trying: an authority, and certificates that it signs. */
-#include "core/base/env.h"
-#include "core/text/option.h"
+#include "examples/spoke/issue.h"
 
-#include <spoke/issue.h>
+#include <spoke/value.h>
+
+#include <stdio.h>
+
+#ifdef SPOKE_WITH_TLS
 
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -12,7 +15,6 @@
 #include <openssl/x509v3.h>
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #define NAMES_MAX 16u
@@ -27,8 +29,8 @@
 
 /* A certificate that is being made; the pointers are NULL or owned. */
 struct making {
-	const struct spoke_issue_options *options;
-	struct spoke_issued *ret;
+	const struct issue_options *options;
+	struct issued *ret;
 	time_t now;
 	X509 *ca;         /* the signer; NULL: the certificate itself */
 	EVP_PKEY *ca_key; /* ... and its key */
@@ -37,13 +39,13 @@ struct making {
 	GENERAL_NAMES *names;
 };
 
-SPOKEI_PRINTF(3, 4)
-static int wrong(struct making *making, int error, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int wrong(struct making *making, int error,
+						       const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	(void)vsnprintf(making->ret->why, SPOKE_ISSUE_WHY, format, args);
+	(void)vsnprintf(making->ret->why, ISSUE_WHY, format, args);
 	va_end(args);
 	return error;
 }
@@ -55,6 +57,25 @@ static int no_memory(struct making *making)
 }
 
 /* --- names */
+
+/* Takes the next of the names, which commas separate, without spaces around it. Returns false at
+ * the end. */
+static bool next_item(const char **at, struct spoke_span *ret)
+{
+	const char *begin = *at;
+	const char *end;
+
+	if (begin == NULL)
+		return false;
+	end = begin + strcspn(begin, ",");
+	*at = *end ? end + 1 : NULL;
+	while (begin < end && (*begin == ' ' || *begin == '\t'))
+		begin++;
+	while (end > begin && (end[-1] == ' ' || end[-1] == '\t'))
+		end--;
+	*ret = (struct spoke_span){ begin, (size_t)(end - begin) };
+	return true;
+}
 
 static GENERAL_NAME *text_name(int type, struct spoke_span text)
 {
@@ -127,7 +148,7 @@ static int read_names(struct making *making)
 	making->names = sk_GENERAL_NAME_new_null();
 	if (making->names == NULL)
 		return no_memory(making);
-	while (spokei_option_item(&at, &item)) {
+	while (next_item(&at, &item)) {
 		char text[NAME_MAX_BYTES + 5];
 		GENERAL_NAME *name = NULL;
 
@@ -276,10 +297,10 @@ static bool set_names(struct making *making)
 	return X509_set_issuer_name(making->cert, issuer) == 1;
 }
 
-static EVP_PKEY *new_key(enum spoke_issue_key kind)
+static EVP_PKEY *new_key(enum issue_key kind)
 {
-	return kind == SPOKE_ISSUE_ED25519 ? EVP_PKEY_Q_keygen(NULL, NULL, "ED25519")
-					   : EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-256");
+	return kind == ISSUE_ED25519 ? EVP_PKEY_Q_keygen(NULL, NULL, "ED25519")
+				     : EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-256");
 }
 
 /* Signs; keys of Edwards curves have their digest built in. */
@@ -311,7 +332,7 @@ static int take_text(struct making *making, BIO *bio, char *text)
 	char *bytes;
 	long len = BIO_get_mem_data(bio, &bytes);
 
-	if (len < 0 || (size_t)len >= SPOKE_ISSUE_PEM)
+	if (len < 0 || (size_t)len >= ISSUE_PEM)
 		return wrong(making, SPOKE_ETOOLARGE, "the certificate is too large");
 	memcpy(text, bytes, (size_t)len);
 	text[len] = '\0';
@@ -337,7 +358,7 @@ static int write_texts(struct making *making)
 
 static int check(struct making *making)
 {
-	const struct spoke_issue_options *options = making->options;
+	const struct issue_options *options = making->options;
 	size_t len = options->name ? strlen(options->name) : 0;
 
 	if (len == 0 || len > COMMON_NAME_MAX)
@@ -353,8 +374,8 @@ static int check(struct making *making)
 	return SPOKE_OK;
 }
 
-int spoke_issue(const struct spoke_env *env, const struct spoke_issue_options *options,
-		struct spoke_issued *ret_issued)
+int issue_make(const struct spoke_env *env, const struct issue_options *options,
+	       struct issued *ret_issued)
 {
 	struct making making = { .options = options, .ret = ret_issued };
 	int error = check(&making);
@@ -372,7 +393,7 @@ int spoke_issue(const struct spoke_env *env, const struct spoke_issue_options *o
 	if (error == 0)
 		error = write_texts(&making);
 	if (error)
-		OPENSSL_cleanse(ret_issued->key, SPOKE_ISSUE_PEM);
+		OPENSSL_cleanse(ret_issued->key, ISSUE_PEM);
 	else
 		ret_issued->why[0] = '\0';
 	GENERAL_NAMES_free(making.names);
@@ -383,3 +404,20 @@ int spoke_issue(const struct spoke_env *env, const struct spoke_issue_options *o
 	ERR_clear_error();
 	return error;
 }
+
+#else
+
+int issue_make(const struct spoke_env *env, const struct issue_options *options,
+	       struct issued *ret_issued)
+{
+	(void)env;
+	(void)options;
+	ret_issued->cert[0] = '\0';
+	ret_issued->key[0] = '\0';
+	(void)snprintf(
+		ret_issued->why, ISSUE_WHY,
+		"tls: not built in; build spoke with OpenSSL 3 (apt-get install libssl-dev)");
+	return SPOKE_EUNSUPPORTED;
+}
+
+#endif
