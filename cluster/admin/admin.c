@@ -8,9 +8,9 @@
 #include "core/base/env.h"
 #include "core/engine/engine.h"
 #include "core/text/secret.h"
-#include "transport/http/connection.h"
 #include "transport/http/guard.h"
 #include "transport/http/response.h"
+#include "transport/http/server.h"
 #include "transport/listen/listener.h"
 #include "transport/stream/tls/tls.h"
 

@@ -10,7 +10,7 @@
 #include "core/engine/roll.h"
 #include "core/engine/task.h"
 #include "core/memory/buffer.h"
-#include "transport/http/connection.h"
+#include "transport/http/server.h"
 #include "transport/listen/quota.h"
 
 #include <spoke/admin.h>

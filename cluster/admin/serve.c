@@ -9,7 +9,6 @@
 #include "transport/http/guard.h"
 #include "transport/http/request.h"
 #include "transport/http/response.h"
-#include "transport/http/text.h"
 
 #define HTML "text/html; charset=utf-8"
 #define JSON "application/json; charset=utf-8"

@@ -20,7 +20,7 @@
 #include "core/value/shape.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
-#include "transport/wire/attachments.h"
+#include "transport/wire/message.h"
 
 #include <spoke/consumer.h>
 

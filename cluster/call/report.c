@@ -9,7 +9,7 @@
 #include "core/engine/engine.h"
 #include "core/engine/figures.h"
 #include "transport/conn/link.h"
-#include "transport/wire/attachments.h"
+#include "transport/wire/message.h"
 
 #include <inttypes.h>
 #include <stdio.h>

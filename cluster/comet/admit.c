@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The answers of the authorizer: clients are admitted as connections, refused, or come again. */
 #include "cluster/comet/comet.h"
-#include "transport/http/sse.h"
-#include "transport/http/upgrade.h"
+#include "transport/http/response.h"
+#include "transport/http/websocket.h"
 
 #include <stdio.h>
 

@@ -12,7 +12,7 @@
 #include "core/engine/engine.h"
 #include "core/engine/roll.h"
 #include "core/memory/slab.h"
-#include "transport/http/connection.h"
+#include "transport/http/server.h"
 #include "transport/listen/quota.h"
 
 #include <spoke/comet.h>

@@ -6,7 +6,7 @@
  * keeps bytes only while a frame or message is incomplete.
  */
 #include "cluster/comet/comet.h"
-#include "transport/http/sse.h"
+#include "transport/http/response.h"
 #include "transport/http/websocket.h"
 #include "transport/stream/stream.h"
 

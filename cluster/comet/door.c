@@ -12,9 +12,6 @@
 #include "transport/http/guard.h"
 #include "transport/http/request.h"
 #include "transport/http/response.h"
-#include "transport/http/sse.h"
-#include "transport/http/text.h"
-#include "transport/http/upgrade.h"
 #include "transport/http/websocket.h"
 
 #include <stdio.h>

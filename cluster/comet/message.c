@@ -2,7 +2,7 @@
 /* Messages of a gateway: their ids, their encoded forms, and the rings that keep them. */
 #include "cluster/comet/comet.h"
 #include "core/text/encoding.h"
-#include "transport/http/sse.h"
+#include "transport/http/response.h"
 #include "transport/http/websocket.h"
 
 #include <spoke/json.h>

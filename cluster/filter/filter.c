@@ -3,7 +3,7 @@
  * its owner. */
 #include "cluster/filter/filter.h"
 
-#include "transport/wire/attachments.h"
+#include "transport/wire/message.h"
 
 #define SLOT sizeof(const struct spoke_filter *)
 

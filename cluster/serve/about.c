@@ -5,7 +5,7 @@
 #include "cluster/serve/routes.h"
 
 #include "core/engine/engine.h"
-#include "transport/wire/http/about.h"
+#include "transport/wire/http/http.h"
 
 #define OTHER "*" /* stands for all other methods */
 

@@ -3,7 +3,6 @@
 #include "cluster/serve/parts.h"
 
 #include "core/text/encoding.h"
-#include "transport/wire/attachments.h"
 #include "transport/wire/message.h"
 
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 #include "core/base/error.h"
 #include "transport/conn/conn.h"
 #include "transport/trust/caller.h"
-#include "transport/wire/copy.h"
+#include "transport/wire/message.h"
 
 #include <spoke/filter.h>
 

@@ -8,7 +8,7 @@
 #include "cluster/serve/parts.h"
 #include "core/engine/engine.h"
 #include "transport/conn/conn.h"
-#include "transport/wire/copy.h"
+#include "transport/wire/message.h"
 
 /* --- in */
 

@@ -10,7 +10,7 @@
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 #include "transport/trust/caller.h"
-#include "transport/wire/copy.h"
+#include "transport/wire/message.h"
 
 #define PEER_TEXT 128u /* bytes of an address */
 

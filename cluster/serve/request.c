@@ -13,8 +13,7 @@
 #include "core/engine/figures.h"
 #include "core/value/shape.h"
 #include "transport/conn/conn.h"
-#include "transport/wire/attachments.h"
-#include "transport/wire/copy.h"
+#include "transport/wire/message.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 
 #include "cluster/filter/limit.h"
 #include "transport/trust/caller.h"
-#include "transport/wire/http/about.h"
+#include "transport/wire/http/http.h"
 #include "transport/wire/message.h"
 
 #include <spoke/provider.h>

@@ -132,8 +132,8 @@ static bool write_message(const struct spokei_message *message, struct spokei_bu
 	return true;
 }
 
-/* Writes a message that was read from Hessian 2. Its arguments may change, because they are steered
- * by types that need not suit them; so only the codec's translation must agree. */
+/* Writes a message that was read from Hessian 2. Its arguments may change, because they are written
+ * as declared types that need not suit them; so only the codec's translation must agree. */
 static void is_written_like_by_codec(const struct spokei_message *message)
 {
 	struct memory memory;

@@ -9,7 +9,6 @@
 #include "tests/core/memory.h"
 #include "tests/fuzz/fuzz.h"
 #include "transport/http/request.h"
-#include "transport/http/skim.h"
 #include "transport/wire/http/http.h"
 #include "transport/wire/intake.h"
 

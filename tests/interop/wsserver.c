@@ -7,7 +7,6 @@
  */
 #define _GNU_SOURCE
 
-#include "transport/http/upgrade.h"
 #include "transport/http/websocket.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /*
  * The registration lines of the codecs. The table is constant; any thread may read it.
  */
-#include "transport/codec/catalog.h"
+#include "transport/codec/codec.h"
 
 static const struct spokei_codec *const codecs[] = {
 	&spokei_codec_msgpack,

@@ -17,6 +17,7 @@
 
 /* The part of a message to translate. The values stand in the order of Dubbo's msgpack bodies; see
  * transport/HESSIAN.md. */
+
 /*
  * Few bytes can stand for many values: references repeat objects, and objects repeat names. So the
  * peer of a stream earns the bytes to be made of its own: GROWTH bytes for each byte of a body. A
@@ -88,5 +89,8 @@ struct spokei_codec {
 
 extern const struct spokei_codec spokei_codec_hessian2;
 extern const struct spokei_codec spokei_codec_msgpack;
+
+/* Returns the codec with this id, or NULL. */
+const struct spokei_codec *spokei_codec_find(uint8_t id);
 
 #endif

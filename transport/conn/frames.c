@@ -5,7 +5,6 @@
 #include "core/base/env.h"
 #include "transport/conn/link.h"
 #include "transport/wire/http/http.h"
-#include "transport/wire/http/id.h"
 #include "transport/wire/intake.h"
 
 #include <spoke/host.h>

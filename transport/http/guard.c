@@ -4,7 +4,7 @@
 
 #include "core/text/option.h"
 #include "core/text/secret.h"
-#include "transport/http/text.h"
+#include "transport/http/request.h"
 
 #include <stdio.h>
 

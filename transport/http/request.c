@@ -4,7 +4,7 @@
  */
 #include "transport/http/request.h"
 
-#include "transport/http/text.h"
+#include "core/text/encoding.h"
 
 #include <string.h>
 
@@ -470,4 +470,193 @@ bool spokei_http_list_has(struct spoke_span list, const char *element)
 			return true;
 	}
 	return false;
+}
+
+/* --- chunks
+ *
+ * Scans and joins the chunks of a body. */
+
+#define BAD_REQUEST 400
+#define TOO_LARGE 413
+#define DIGITS_MAX 8u
+
+/* Finds the end of a line of at most `max` bytes that begins with `len` bytes. Returns its length
+ * with the CRLF; 0: it is incomplete; SIZE_MAX: it is too long, or ends without CR. */
+static size_t line_len(const char *line, size_t len, size_t max)
+{
+	size_t seen = len < max ? len : max;
+	const char *end = seen > 0 ? memchr(line, '\n', seen) : NULL;
+
+	if (end == NULL)
+		return len < max ? 0 : SIZE_MAX;
+	return end > line && end[-1] == '\r' ? (size_t)(end - line) + 1 : SIZE_MAX;
+}
+
+/* Is it printable text, blanks and tabs? */
+static bool is_text(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		unsigned char byte = (unsigned char)text[i];
+
+		if ((byte < ' ' && byte != '\t') || byte == 0x7f)
+			return false;
+	}
+	return true;
+}
+
+/* Reads "SIZE" or "SIZE;extensions". Blanks after the size are refused: only some programs skip
+ * them. */
+static bool read_size(const char *line, size_t len, size_t *ret_size)
+{
+	size_t size = 0;
+	size_t digits = 0;
+
+	while (digits < len && spokei_hex_value(line[digits]) >= 0) {
+		if (digits == DIGITS_MAX)
+			return false;
+		size = size * 16 + (size_t)spokei_hex_value(line[digits++]);
+	}
+	*ret_size = size;
+	if (digits == 0)
+		return false;
+	return digits == len || (line[digits] == ';' && is_text(line + digits, len - digits));
+}
+
+/* Scans the lines after the last chunk, up to an empty one. */
+static int scan_trailers(const char *bytes, size_t len, size_t *ret_end)
+{
+	size_t at = 0;
+
+	for (;;) {
+		const char *line = bytes + at;
+		size_t line_end = line_len(line, len - at, SPOKEI_HTTP_TRAILERS_MAX - at);
+
+		if (line_end == 0)
+			return SPOKEI_HTTP_MORE;
+		if (line_end == SIZE_MAX)
+			return BAD_REQUEST;
+		at += line_end;
+		*ret_end = at;
+		if (line_end == 2)
+			return SPOKEI_HTTP_WHOLE;
+		if (line[0] == ' ' || line[0] == '\t' || line[0] == ':' ||
+		    memchr(line, ':', line_end) == NULL || !is_text(line, line_end - 2))
+			return BAD_REQUEST;
+	}
+}
+
+int spokei_http_chunks_scan(struct spokei_http_chunks *chunks, const void *bytes, size_t len,
+			    size_t max, size_t *ret_needed)
+{
+	const char *text = bytes;
+
+	for (;;) {
+		const char *line = text + chunks->at;
+		size_t there = len - chunks->at;
+		size_t line_end = line_len(line, there, SPOKEI_HTTP_CHUNK_LINE);
+		size_t trailers = 0;
+		size_t size;
+		int status;
+
+		*ret_needed = len + 1;
+		if (line_end == 0)
+			return SPOKEI_HTTP_MORE;
+		if (line_end == SIZE_MAX || !read_size(line, line_end - 2, &size))
+			return BAD_REQUEST;
+		if (size > max - chunks->len)
+			return TOO_LARGE;
+		if (size == 0) {
+			status = scan_trailers(line + line_end, there - line_end, &trailers);
+			if (status == SPOKEI_HTTP_WHOLE)
+				chunks->at += line_end + trailers;
+			return status;
+		}
+		if (there - line_end < size + 2) {
+			*ret_needed = chunks->at + line_end + size + 2;
+			return SPOKEI_HTTP_MORE;
+		}
+		if (memcmp(line + line_end + size, "\r\n", 2) != 0)
+			return BAD_REQUEST;
+		chunks->at += line_end + size + 2;
+		chunks->len += size;
+	}
+}
+
+size_t spokei_http_chunks_join(const void *bytes, void *to)
+{
+	const char *at = bytes;
+	size_t joined = 0;
+	size_t size;
+
+	for (;;) {
+		const char *end = memchr(at, '\n', SPOKEI_HTTP_CHUNK_LINE);
+
+		SPOKE_ASSERT(end != NULL && read_size(at, (size_t)(end - at) - 1, &size));
+		if (size == 0)
+			return joined;
+		memcpy((char *)to + joined, end + 1, size);
+		joined += size;
+		at = end + 1 + size + 2;
+	}
+}
+
+/* --- the end of a request
+ *
+ * Finds the end of a whole request without parsing it. */
+
+/* Does the header line have this name? */
+static bool is_field(struct spoke_span line, const char *name)
+{
+	const size_t len = strlen(name);
+	const char *text = line.data;
+
+	return line.len > len && text[len] == ':' &&
+	       spokei_http_is_any_case((struct spoke_span){ text, len }, name, len);
+}
+
+/* Takes the length of the body from its line. Returns false if another line could tell the end. */
+static bool skim_line(struct spoke_span line, size_t *length)
+{
+	struct spoke_span name;
+	struct spoke_span value;
+
+	if (is_field(line, "content-length"))
+		return spokei_http_next_field(&line, &name, &value) &&
+		       spokei_http_length(value, length);
+	return !is_field(line, "transfer-encoding") && !is_field(line, "expect");
+}
+
+size_t spokei_http_skim(const void *bytes, size_t len)
+{
+	const char *text = bytes;
+	const char *end;
+	size_t at = 0;
+	size_t length = 0;
+
+	while ((end = len > at ? memchr(text + at, '\n', len - at) : NULL) != NULL) {
+		struct spoke_span line = { text + at, (size_t)(end - text) - at + 1 };
+		bool is_first = at == 0;
+
+		at += line.len;
+		switch (*(const char *)line.data) {
+		case '\n':
+			return 0;
+		case '\r':
+			if (!is_first)
+				return length <= len - at ? at + length : 0;
+			break;
+		case 'c':
+		case 'C':
+		case 'e':
+		case 'E':
+		case 't':
+		case 'T':
+			if (!skim_line(line, &length))
+				return 0;
+			break;
+		default:
+			break;
+		}
+	}
+	return 0;
 }

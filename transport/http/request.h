@@ -8,10 +8,14 @@
 #ifndef SPOKEI_TRANSPORT_HTTP_REQUEST_H
 #define SPOKEI_TRANSPORT_HTTP_REQUEST_H
 
+#include "core/memory/buffer.h"
+
 #include <spoke/value.h>
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define SPOKEI_HTTP_LINE_MAX 2048u /* bytes of the request line */
 #define SPOKEI_HTTP_HEAD_MAX 8192u /* bytes of all lines, with their ends */
@@ -93,5 +97,75 @@ bool spokei_http_next_item(struct spoke_span *list, struct spoke_span *ret_item)
 
 /* Does the comma-separated list have this element, in either case? */
 bool spokei_http_list_has(struct spoke_span list, const char *element);
+
+/* --- chunks
+ *
+ * Finds the end of a body in chunks (RFC 9112, section 7.1), and joins the chunks. Strict: sizes
+ * have at most eight hexadecimal digits, lines end with CRLF, and a line has a limit. Extensions
+ * of chunks and trailers are checked and ignored. Pure; any thread. */
+
+#define SPOKEI_HTTP_CHUNK_LINE 256u    /* bytes of the line before a chunk, with its end */
+#define SPOKEI_HTTP_TRAILERS_MAX 1024u /* bytes of all trailers, with the empty line */
+
+/* How far a body was scanned; all zero at first. */
+struct spokei_http_chunks {
+	size_t at;  /* offset of the next chunk's line */
+	size_t len; /* bytes of the chunks before it, joined */
+};
+
+/*
+ * Scans the body that begins with these `len` bytes; earlier calls saw a prefix of them. Returns
+ * SPOKEI_HTTP_WHOLE, and chunks->at is the offset of the body's end; SPOKEI_HTTP_MORE (*ret_needed:
+ * bytes needed in all, as far as known); 400 (bad syntax), or 413 (more than `max` bytes when
+ * joined).
+ */
+int spokei_http_chunks_scan(struct spokei_http_chunks *chunks, const void *bytes, size_t len,
+			    size_t max, size_t *ret_needed);
+
+/* Copies the chunks of a whole body, which was scanned, to `to`. Returns their length. */
+size_t spokei_http_chunks_join(const void *bytes, void *to);
+
+/* --- the end of a request
+ *
+ * Finds the end of a request without parsing it. Pure; any thread. */
+
+/*
+ * Finds the end of the first request quickly, if all of it is in these bytes and its body has a
+ * known length. Checks nothing: spokei_http_read_head() finds the same end, or an error. Returns
+ * the length of the request; 0: only spokei_http_read_head() can tell.
+ */
+size_t spokei_http_skim(const void *bytes, size_t len);
+
+/* --- texts
+ *
+ * Compares texts of a request. Any thread. */
+
+/* Returns an ASCII letter in lower case, any other byte as it is. */
+static inline char spokei_http_lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Is it exactly this text? */
+static inline bool spokei_http_is(struct spoke_span span, const char *text)
+{
+	return span.len == strlen(text) && memcmp(span.data, text, span.len) == 0;
+}
+
+/* Is it this text, in either case? `len` is that of `text`. */
+static inline bool spokei_http_is_any_case(struct spoke_span span, const char *text, size_t len)
+{
+	const char *bytes = span.data;
+
+	if (span.len != len)
+		return false;
+	/* Most bytes are the same in the same case. */
+	for (size_t i = 0; i < len; i++) {
+		if (bytes[i] != text[i] &&
+		    spokei_http_lower(bytes[i]) != spokei_http_lower(text[i]))
+			return false;
+	}
+	return true;
+}
 
 #endif

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The wires, by first byte and by name. A new wire is a line in catalog.c; codecs have a table of
- * their own. Constant; any thread.
- */
+/* The wires, by first byte and by name. A new wire is a line in catalog.c. Constant; any thread. */
 #ifndef SPOKEI_TRANSPORT_WIRE_CATALOG_H
 #define SPOKEI_TRANSPORT_WIRE_CATALOG_H
 

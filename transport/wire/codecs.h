@@ -12,6 +12,9 @@
 const struct spokei_codec *spokei_wire_codec(const struct spokei_wire_limits *limits, uint8_t id);
 
 /* Returns the id of the codec of this side's calls and heartbeats. */
-uint8_t spokei_wire_codec_id(const struct spokei_wire_limits *limits);
+static inline uint8_t spokei_wire_codec_id(const struct spokei_wire_limits *limits)
+{
+	return limits->codec ? limits->codec->id : SPOKEI_CODEC_MSGPACK;
+}
 
 #endif

@@ -12,6 +12,8 @@
 
 #include <spoke/value.h>
 
+struct spokei_codec;
+
 enum spokei_kind {
 	SPOKEI_REQUEST,      /* a call, two-way or one-way */
 	SPOKEI_REPLY,        /* the reply to a request */
@@ -22,8 +24,6 @@ enum spokei_kind {
 	SPOKEI_EVENT,        /* any other event; ignored */
 	SPOKEI_QUESTION,     /* is answered by the wire itself, after earlier replies */
 };
-
-struct spokei_codec;
 
 /* Which pages of browsers may use the HTTP wire. Lists separated by commas; "" is empty. */
 struct spokei_http_rules {
@@ -59,6 +59,7 @@ struct spokei_lent {
 };
 
 /* Fields are ordered by topic. */
+
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct spokei_message {
 	enum spokei_kind kind;
@@ -243,5 +244,35 @@ static inline bool spokei_span_is(struct spoke_span span, const char *text)
 
 	return span.len == len && memcmp(span.data, text, len) == 0;
 }
+
+/* --- attachments
+ *
+ * Checks the attachments that a user passes: a map with text keys, no key twice, none of spoke's
+ * own keys. Stateless; any thread. */
+
+#define SPOKEI_ATTACHMENTS_MAX 256u /* of a call, or of a reply */
+
+/* Returns 0, an error of the validator, SPOKE_ETYPE (not a map, or a key that is not a text),
+ * SPOKE_EEXIST (duplicate key), SPOKE_EINVAL ("timeout" and "_TO", which carry the deadline) or
+ * SPOKE_ELIMIT (too many). { 0 }, no attachments, is valid. Replies have no keys of spoke's own. */
+SPOKE_MUST_USE int spokei_attachments_check(struct spoke_value attachments, bool of_reply);
+
+/* --- copies
+ *
+ * A message with a copy of everything it points to, for uses that outlive the frame: a request
+ * answered later, a reply from another thread. Created on any thread, owned by one object. */
+
+struct spokei_copy {
+	struct spokei_message message; /* points into `bytes` */
+	size_t size;                   /* bytes of this struct with `bytes` */
+	unsigned char bytes[];
+};
+
+/* Copies a request or a reply; NULL: no memory. */
+struct spokei_copy *spokei_copy_new(const struct spoke_env *env,
+				    const struct spokei_message *message);
+
+/* NULL is allowed. */
+void spokei_copy_free(const struct spoke_env *env, struct spokei_copy *copy);
 
 #endif

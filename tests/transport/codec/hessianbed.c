@@ -48,7 +48,7 @@ void wrap(struct bed *bed, size_t start, int type)
 int write_all(struct bed *bed, enum spokei_codec_part part)
 {
 	spokei_buffer_truncate(&bed->out, 0);
-	return spokei_hessian2_from_values(part, spokei_span(bed->values, bed->len), &bed->out);
+	return spokei_hessian_from_values(part, spokei_span(bed->values, bed->len), &bed->out);
 }
 
 void written_is(struct bed *bed, enum spokei_codec_part part, const void *bytes, size_t len)

@@ -27,7 +27,7 @@ int roundbed_tear_down(void **state)
 struct spoke_span roundbed_written(enum spokei_codec_part part, struct spoke_span values)
 {
 	spokei_buffer_truncate(&roundbed.out, 0);
-	assert_int_equal(spokei_hessian2_from_values(part, values, &roundbed.out), 0);
+	assert_int_equal(spokei_hessian_from_values(part, values, &roundbed.out), 0);
 	return spokei_span(spokei_buffer_data(&roundbed.out), spokei_buffer_len(&roundbed.out));
 }
 
@@ -40,8 +40,8 @@ struct spoke_span roundbed_read(enum spokei_codec_part part)
 
 	spokei_buffer_truncate(&roundbed.scratch, 0);
 	roundbed.scratch.max = BYTES_MAX; /* earlier bodies have spent some */
-	assert_int_equal(spokei_hessian2_to_values(&with_cycles, part, body, &roundbed.scratch,
-						   &read),
+	assert_int_equal(spokei_hessian_to_values(&with_cycles, part, body, &roundbed.scratch,
+						  &read),
 			 0);
 	return read;
 }

@@ -6,8 +6,7 @@
 #include "tests/transport/dubbo_frames.h"
 
 #include "tests/core/memory.h"
-#include "transport/codec/hessian2/read.h"
-#include "transport/codec/hessian2/write.h"
+#include "transport/codec/hessian2/hessian2.h"
 
 struct roundbed {
 	struct memory memory;

@@ -4,7 +4,7 @@
 #include "tests/transport/dubbo_frames.h"
 
 #include "tests/core/memory.h"
-#include "transport/codec/catalog.h"
+#include "transport/codec/codec.h"
 #include "transport/wire/codecs.h"
 
 TEST(find_returns_codec_with_this_id)

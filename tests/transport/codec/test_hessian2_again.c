@@ -195,8 +195,8 @@ static int write_args(const char *type, struct spoke_span value, unsigned count)
 		memcpy(memory + end, value.data, value.len);
 	memcpy(memory + end, "\x07\x80", 2);
 	spokei_buffer_truncate(&roundbed.out, 0);
-	return spokei_hessian2_from_values(SPOKEI_CODEC_REQUEST, spokei_span(memory, end + 2),
-					   &roundbed.out);
+	return spokei_hessian_from_values(SPOKEI_CODEC_REQUEST, spokei_span(memory, end + 2),
+					  &roundbed.out);
 }
 
 /* Asserts that so many arguments were written, and the last one is a long. */

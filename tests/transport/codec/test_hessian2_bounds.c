@@ -8,7 +8,7 @@
 
 #include "tests/core/memory.h"
 #include "transport/codec/codec.h"
-#include "transport/codec/hessian2/read.h"
+#include "transport/codec/hessian2/hessian2.h"
 #include "transport/codec/hessian2/reader.h"
 
 /* --- bounds */
@@ -162,10 +162,9 @@ static void ends_with_much_memory(int expected, size_t held)
 	memory_init(&memory);
 	spokei_buffer_init(&scratch, &memory.env, SPOKE_VALUE_BYTES_MAX);
 	assert_non_null(spokei_buffer_reserve(&scratch, held));
-	assert_int_equal(spokei_hessian2_to_values(&limits, SPOKEI_CODEC_REPLY,
-						   spokei_span(hostile_body.bytes,
-							       hostile_body.len),
-						   &scratch, &values),
+	assert_int_equal(spokei_hessian_to_values(&limits, SPOKEI_CODEC_REPLY,
+						  spokei_span(hostile_body.bytes, hostile_body.len),
+						  &scratch, &values),
 			 expected);
 	spokei_buffer_fini(&scratch);
 	assert_int_equal(memory.bytes, 0);
@@ -203,10 +202,9 @@ static size_t left_of(size_t max, int expected)
 
 	memory_init(&memory);
 	spokei_buffer_init(&scratch, &memory.env, max);
-	assert_int_equal(spokei_hessian2_to_values(NULL, SPOKEI_CODEC_REPLY,
-						   spokei_span(hostile_body.bytes,
-							       hostile_body.len),
-						   &scratch, &values),
+	assert_int_equal(spokei_hessian_to_values(NULL, SPOKEI_CODEC_REPLY,
+						  spokei_span(hostile_body.bytes, hostile_body.len),
+						  &scratch, &values),
 			 expected);
 	left = scratch.max;
 	spokei_buffer_fini(&scratch);
@@ -305,9 +303,9 @@ TEST(missing_memory_is_reported)
 		memory_init(&memory);
 		memory.fail_at = fail_at++;
 		spokei_buffer_init(&scratch, &memory.env, SCRATCH_MAX);
-		error = spokei_hessian2_to_values(&limits, SPOKEI_CODEC_REPLY,
-						  spokei_span(hostile_body.bytes, hostile_body.len),
-						  &scratch, &values);
+		error = spokei_hessian_to_values(&limits, SPOKEI_CODEC_REPLY,
+						 spokei_span(hostile_body.bytes, hostile_body.len),
+						 &scratch, &values);
 		spokei_buffer_fini(&scratch);
 		assert_int_equal(memory.bytes, 0);
 		assert_true(error == 0 || error == SPOKE_ENOMEM);

@@ -132,7 +132,7 @@ TEST(map_is_object_of_declared_class)
 		ROW("Lit/Point;", "\x91\x01", "\x79\x91"),
 		/* A key that is no name of a field. */
 		ROW("Lit/Point;", "\x81\x01\x02", "H\x91\x92Z"),
-		/* Values inside are not steered. */
+		/* Values inside have no declared type. */
 		ROW("Lit/Point;", "\x81\xa1m\x81\xa1x\x01",
 		    "C\x08it.Point\x91\x01m\x60H\x01x\x91Z"),
 	};

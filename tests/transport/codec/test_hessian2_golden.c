@@ -5,7 +5,7 @@
 
 #include "tests/core/memory.h"
 #include "tests/transport/codec/goldenvalues.h"
-#include "transport/codec/hessian2/read.h"
+#include "transport/codec/hessian2/hessian2.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +23,8 @@ static int read_values(const struct golden_value *row, bool cycles, struct spoke
 
 	assert_non_null(copy);
 	memcpy(copy, row->body.data, row->body.len);
-	error = spokei_hessian2_to_values(&limits, row->part, spokei_span(copy, row->body.len),
-					  scratch, ret);
+	error = spokei_hessian_to_values(&limits, row->part, spokei_span(copy, row->body.len),
+					 scratch, ret);
 	free(copy);
 	return error;
 }

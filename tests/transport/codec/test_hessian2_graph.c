@@ -3,7 +3,7 @@
 #include "tests/support/test.h"
 #include "tests/transport/codec/hessianbed.h"
 
-#include "transport/codec/hessian2/tables.h"
+#include "transport/codec/hessian2/writer.h"
 
 #include <stdio.h>
 
@@ -72,9 +72,9 @@ TEST(type_beyond_table_is_written_in_full)
 	struct bed *bed = *state;
 	unsigned char *at;
 
-	for (unsigned i = 0; i <= SPOKEI_HESSIAN2_TYPES; i++)
+	for (unsigned i = 0; i <= SPOKEI_HESSIAN_TYPES; i++)
 		add_list(bed, i);
-	add_list(bed, SPOKEI_HESSIAN2_TYPES);
+	add_list(bed, SPOKEI_HESSIAN_TYPES);
 	add_list(bed, 1);
 	add_list(bed, 0);
 	assert_int_equal(write_all(bed, SPOKEI_CODEC_NAMES), 0);
@@ -250,9 +250,9 @@ TEST(class_beyond_table_is_defined_again)
 	struct bed *bed = *state;
 	unsigned char *at;
 
-	for (unsigned i = 0; i <= SPOKEI_HESSIAN2_CLASSES; i++)
+	for (unsigned i = 0; i <= SPOKEI_HESSIAN_CLASSES; i++)
 		add_object(bed, i);
-	add_object(bed, SPOKEI_HESSIAN2_CLASSES);
+	add_object(bed, SPOKEI_HESSIAN_CLASSES);
 	add_object(bed, 1);
 	add_object(bed, 0);
 	assert_int_equal(write_all(bed, SPOKEI_CODEC_NAMES), 0);
@@ -381,9 +381,9 @@ TEST(reference_beyond_table_is_written_in_full)
 	struct bed *bed = *state;
 	struct spokei_buffer *out = &bed->out;
 
-	write_far(bed, SPOKEI_HESSIAN2_RECENT - 1);
+	write_far(bed, SPOKEI_HESSIAN_RECENT - 1);
 	assert_memory_equal(spokei_buffer_data(out) + spokei_buffer_len(out) - 3, "\x78Q\x91", 3);
-	write_far(bed, SPOKEI_HESSIAN2_RECENT);
+	write_far(bed, SPOKEI_HESSIAN_RECENT);
 	assert_memory_equal(spokei_buffer_data(out) + spokei_buffer_len(out) - 3, "\x78\x79\x97",
 			    3);
 }
@@ -392,7 +392,7 @@ TEST(depth_is_bounded)
 {
 	struct bed *bed = *state;
 
-	for (unsigned i = 0; i < SPOKEI_HESSIAN2_DEPTH; i++)
+	for (unsigned i = 0; i < SPOKEI_HESSIAN_DEPTH; i++)
 		ADD(bed, "\x91");
 	ADD(bed, "\x01");
 	assert_int_equal(write_all(bed, SPOKEI_CODEC_NAMES), 0);
@@ -400,7 +400,7 @@ TEST(depth_is_bounded)
 	ADD(bed, "\x90");
 	is_refused(bed);
 	/* Exts count, too. */
-	for (unsigned i = 0; i <= SPOKEI_HESSIAN2_DEPTH; i++) {
+	for (unsigned i = 0; i <= SPOKEI_HESSIAN_DEPTH; i++) {
 		bed->len += 5;
 		memmove(bed->values + 5, bed->values, bed->len - 5);
 		memcpy(bed->values, "\xc8\x00\x00R\x01", 5);

@@ -78,8 +78,8 @@ TEST(object_of_class_without_dot_stays_object)
 		struct spoke_span again;
 		struct spoke_value class;
 
-		assert_int_equal(spokei_hessian2_to_values(NULL, SPOKEI_CODEC_REPLY, bytes,
-							   &roundbed.scratch, &read),
+		assert_int_equal(spokei_hessian_to_values(NULL, SPOKEI_CODEC_REPLY, bytes,
+							  &roundbed.scratch, &read),
 				 0);
 		assert_int_equal(
 			spoke_value_get((struct spoke_value){ (const unsigned char *)read.data + 1,

@@ -35,7 +35,7 @@ TEST(number_has_declared_width)
 		    "1"),
 		ROW("J", "\xc0", "N"),
 		ROW("Ljava/lang/Integer;", "\xc0", "N"),
-		/* No steering for an Object. */
+		/* An Object declares nothing. */
 		ROW("Ljava/lang/Object;", "\x01", "\x91"),
 		ROW("Ljava/lang/Number;", "\xd3\0\0\0\0\0\0\0\x01", "\xe1"),
 	};
@@ -231,7 +231,7 @@ TEST(each_argument_has_its_own_type)
 		    "\x91\xe1\x71\x04[int\x91\x71\x07[string\x01x\x5c"),
 		/* More arguments than types, and a map that is no attachments. */
 		ROW("J", "\x01\x01\x80", "\xe1\x91HZ"),
-		/* From a broken descriptor on, nothing is steered. */
+		/* From a broken descriptor on, no type is declared. */
 		ROW("JX", "\x01\x01", "\xe1\x91"),
 		ROW("JLa/B", "\x01\x81\xa1x\x01", "\xe1H\x01x\x91Z"),
 		ROW("J[", "\x01\x91\x01", "\xe1\x79\x91"),

@@ -7,7 +7,7 @@
 #include "tests/transport/codec/roundbed.h"
 
 #include "tests/transport/dice.h"
-#include "transport/codec/hessian2/tables.h"
+#include "transport/codec/hessian2/writer.h"
 
 #include <stdio.h>
 
@@ -23,7 +23,7 @@ static unsigned roll(size_t sides)
 
 /* --- the tables of the writer */
 
-static struct spokei_hessian2_tables tables;
+static struct spokei_hessian_tables tables;
 
 /* The key that each number has. */
 static unsigned history[STEPS];
@@ -32,7 +32,7 @@ static uint32_t numbers;
 static int tables_begin(void **state)
 {
 	(void)state;
-	spokei_hessian2_tables_init(&tables, 64u << 20); /* that many comparisons are allowed */
+	spokei_hessian_tables_init(&tables, 64u << 20); /* that many comparisons are allowed */
 	dice = 1;
 	numbers = 0;
 	return 0;
@@ -73,11 +73,11 @@ static void follows_model(bool (*find)(unsigned key, uint32_t *ret_number), uint
 }
 
 /* Every second name is of a descriptor, with slashes for the dots, and every third has brackets. */
-static struct spokei_hessian2_name name_of(unsigned key)
+static struct spokei_hessian_name name_of(unsigned key)
 {
 	static char texts[KEYS][16];
-	bool steered = roll(2);
-	struct spokei_hessian2_name name = { texts[key], 0, key % 3, steered };
+	bool declared = roll(2);
+	struct spokei_hessian_name name = { texts[key], 0, key % 3, declared };
 
 	name.len = (size_t)snprintf(texts[key], sizeof(texts[key]), "a.B%u", key / 3);
 	return name;
@@ -85,23 +85,23 @@ static struct spokei_hessian2_name name_of(unsigned key)
 
 static bool find_type(unsigned key, uint32_t *ret_number)
 {
-	static char steered[STEPS][16];
+	static char declared[STEPS][16];
 	static unsigned count;
-	struct spokei_hessian2_name name = name_of(key);
+	struct spokei_hessian_name name = name_of(key);
 
-	if (name.steered) {
-		char *text = steered[count++ % STEPS];
+	if (name.declared) {
+		char *text = declared[count++ % STEPS];
 
 		memcpy(text, name.text, name.len);
 		text[1] = '/';
 		name.text = text;
 	}
-	return spokei_hessian2_find_type(&tables, &name, ret_number);
+	return spokei_hessian_find_type(&tables, &name, ret_number);
 }
 
 TEST(type_is_found_under_its_number_or_not_at_all)
 {
-	follows_model(find_type, SPOKEI_HESSIAN2_TYPES);
+	follows_model(find_type, SPOKEI_HESSIAN_TYPES);
 }
 
 /* Classes of one name differ in the names or the number of their fields, which the pairs of a map
@@ -109,7 +109,7 @@ TEST(type_is_found_under_its_number_or_not_at_all)
 static bool find_class(unsigned key, uint32_t *ret_number)
 {
 	static unsigned char pairs[KEYS][128];
-	struct spokei_hessian2_class class = {
+	struct spokei_hessian_class class = {
 		.name = { "a.B", 3, 0, false },
 		.fields = key / 2 % 25,
 		.renamed = key % 2,
@@ -117,21 +117,21 @@ static bool find_class(unsigned key, uint32_t *ret_number)
 	unsigned char *at = pairs[key];
 
 	for (unsigned i = 0; i < class.fields; i++) {
-		spokei_hessian2_keep_key(&class, i, at);
+		spokei_hessian_keep_key(&class, i, at);
 		*at++ = 0xa2;
 		*at++ = (unsigned char)('0' + key / 50); /* the name */
 		*at++ = (unsigned char)('0' + i);
 		*at++ = 0xc0;
 	}
 	if (class.fields == 0)
-		class.name = (struct spokei_hessian2_name){ &"abcdefgh"[key / 50], 1, 0, false };
+		class.name = (struct spokei_hessian_name){ &"abcdefgh"[key / 50], 1, 0, false };
 	class.pairs = spokei_span(pairs[key], (size_t)(at - pairs[key]));
-	return spokei_hessian2_find_class(&tables, &class, ret_number);
+	return spokei_hessian_find_class(&tables, &class, ret_number);
 }
 
 TEST(class_is_found_under_its_number_or_not_at_all)
 {
-	follows_model(find_class, SPOKEI_HESSIAN2_CLASSES);
+	follows_model(find_class, SPOKEI_HESSIAN_CLASSES);
 }
 
 TEST(container_is_target_if_remembered_and_equal)
@@ -146,17 +146,17 @@ TEST(container_is_target_if_remembered_and_equal)
 	for (numbers = 0; numbers < STEPS;) {
 		unsigned key = roll(LENGTH(spans));
 		uint32_t distance = roll(2) ? roll(numbers + 3)
-					    : SPOKEI_HESSIAN2_RECENT + roll(5) - 2;
+					    : SPOKEI_HESSIAN_RECENT + roll(5) - 2;
 		bool expected = distance > 0 && distance <= numbers &&
-				distance <= SPOKEI_HESSIAN2_RECENT &&
+				distance <= SPOKEI_HESSIAN_RECENT &&
 				history[numbers - distance] == key;
 
-		assert_int_equal(spokei_hessian2_is_target(&tables, distance, spans[key],
-							   values + sizeof(values) - 1),
+		assert_int_equal(spokei_hessian_is_target(&tables, distance, spans[key],
+							  values + sizeof(values) - 1),
 				 expected);
 		yes += expected;
 		history[numbers] = key;
-		assert_int_equal(spokei_hessian2_begin(&tables, spans[key].data), numbers++);
+		assert_int_equal(spokei_hessian_begin(&tables, spans[key].data), numbers++);
 	}
 	assert_in_range(yes, STEPS / 50, STEPS);
 }
@@ -299,10 +299,10 @@ TEST(number_of_reader_names_what_had_it, .set_up = roundbed_set_up, .tear_down =
 		else
 			add_reference(&text);
 	}
-	assert_int_equal(spokei_hessian2_to_values(NULL, SPOKEI_CODEC_REPLY,
-						   spokei_span(text.body,
-							       (size_t)(text.at - text.body)),
-						   &roundbed.scratch, &read),
+	assert_int_equal(spokei_hessian_to_values(NULL, SPOKEI_CODEC_REPLY,
+						  spokei_span(text.body,
+							      (size_t)(text.at - text.body)),
+						  &roundbed.scratch, &read),
 			 0);
 	is_bytes(read, text.values, (size_t)(text.to - text.values));
 }

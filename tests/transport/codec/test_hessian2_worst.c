@@ -10,7 +10,7 @@
 #include "core/value/skim.h"
 #include "tests/core/memory.h"
 #include "transport/codec/codec.h"
-#include "transport/codec/hessian2/read.h"
+#include "transport/codec/hessian2/hessian2.h"
 
 #define SPARE 8192u
 #define NAMES                                                                                      \
@@ -112,10 +112,10 @@ TEST(bytes_and_values_of_a_request_follow_its_length)
 			earned = SPARE + SPOKEI_CODEC_GROWTH * hostile_body.len;
 			memory_init(&memory);
 			spokei_buffer_init(&scratch, &memory.env, earned);
-			error = spokei_hessian2_read_request(NULL,
-							     spokei_span(hostile_body.bytes,
-									 hostile_body.len),
-							     &scratch, &values, &places);
+			error = spokei_hessian_read_request(NULL,
+							    spokei_span(hostile_body.bytes,
+									hostile_body.len),
+							    &scratch, &values, &places);
 			assert_true(error == 0 || error == SPOKE_ETOOLARGE);
 			assert_true(memory.bytes <= 2 * earned);
 			if (error == 0) {
@@ -151,8 +151,8 @@ TEST(places_are_those_of_a_walk)
 
 		memory_init(&memory);
 		spokei_buffer_init(&scratch, &memory.env, SCRATCH_MAX);
-		assert_int_equal(spokei_hessian2_read_request(NULL, bodies[i], &scratch, &values,
-							      &places),
+		assert_int_equal(spokei_hessian_read_request(NULL, bodies[i], &scratch, &values,
+							     &places),
 				 0);
 		check_places(values, &places);
 		spokei_buffer_fini(&scratch);

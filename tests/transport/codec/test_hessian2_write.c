@@ -4,7 +4,7 @@
 #include "tests/transport/dubbo_frames.h"
 
 #include "tests/core/memory.h"
-#include "transport/codec/hessian2/write.h"
+#include "transport/codec/hessian2/hessian2.h"
 
 #include <stdlib.h>
 
@@ -32,7 +32,7 @@ static int write_part(enum spokei_codec_part part, const void *values, size_t le
 
 	assert_non_null(copy);
 	memcpy(copy, values, len);
-	error = spokei_hessian2_from_values(part, spokei_span(copy, len), out);
+	error = spokei_hessian_from_values(part, spokei_span(copy, len), out);
 	free(copy);
 	return error;
 }

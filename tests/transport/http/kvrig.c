@@ -5,7 +5,6 @@
 
 #include "transport/http/request.h"
 #include "transport/http/response.h"
-#include "transport/http/text.h"
 
 #include <spoke/engine.h>
 

@@ -23,7 +23,7 @@
 #include "core/engine/engine.h"
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
-#include "transport/http/connection.h"
+#include "transport/http/server.h"
 #include "transport/listen/listener.h"
 
 #define MS UINT64_C(1000000)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bodies in chunks: valid and invalid ones, whole and in all pieces. */
 #include "tests/support/test.h"
-#include "transport/http/chunks.h"
 #include "transport/http/request.h"
 
 #include <stdio.h>

@@ -2,7 +2,6 @@
 /* The HTTP request parser: valid and invalid requests, whole and split at every byte. */
 #include "tests/support/test.h"
 #include "transport/http/request.h"
-#include "transport/http/skim.h"
 
 #include <stdio.h>
 #include <string.h>

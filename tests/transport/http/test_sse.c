@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Server-Sent Events: the bytes of events, and what a browser's parser reads from them. */
 #include "tests/support/test.h"
-#include "transport/http/sse.h"
+#include "transport/http/response.h"
 
 #include "tests/transport/dice.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The handshake of WebSocket: which requests are accepted, and the head that accepts them. */
 #include "tests/support/test.h"
-#include "transport/http/upgrade.h"
+#include "transport/http/websocket.h"
 
 #include <string.h>
 

@@ -16,7 +16,7 @@
 /* --- room */
 
 /* Reserves at least `len` bytes, and at most the `max` bytes that the buffer may still hold. */
-static void reserve(struct spokei_hessian2_put *put, size_t len, size_t max)
+static void reserve(struct spokei_hessian_put *put, size_t len, size_t max)
 {
 	unsigned char *room = spokei_buffer_reserve(put->out, len);
 	size_t free = put->out->capacity - put->out->end;
@@ -34,19 +34,18 @@ static size_t room_max(const struct spokei_buffer *out)
 	return held < out->max ? out->max - held : 0;
 }
 
-void spokei_hessian2_put_start(struct spokei_hessian2_put *put, struct spokei_buffer *out,
-			       size_t len)
+void spokei_hessian_put_start(struct spokei_hessian_put *put, struct spokei_buffer *out, size_t len)
 {
 	size_t max = room_max(out);
 
-	*put = (struct spokei_hessian2_put){ .out = out };
+	*put = (struct spokei_hessian_put){ .out = out };
 	if (len <= max) {
 		reserve(put, len, max);
 		put->error = put->at ? 0 : SPOKE_ENOMEM;
 	}
 }
 
-int spokei_hessian2_put_finish(struct spokei_hessian2_put *put)
+int spokei_hessian_put_finish(struct spokei_hessian_put *put)
 {
 	if (put->at != put->start)
 		spokei_buffer_commit(put->out, (size_t)(put->at - put->start));
@@ -54,7 +53,7 @@ int spokei_hessian2_put_finish(struct spokei_hessian2_put *put)
 	return put->error;
 }
 
-unsigned char *spokei_hessian2_put_more(struct spokei_hessian2_put *put, size_t len)
+unsigned char *spokei_hessian_put_more(struct spokei_hessian_put *put, size_t len)
 {
 	size_t max;
 
@@ -74,9 +73,9 @@ unsigned char *spokei_hessian2_put_more(struct spokei_hessian2_put *put, size_t 
 /* --- numbers */
 
 /* Appends a first byte and the `width` low bytes of a number. */
-static void put_wide(struct spokei_hessian2_put *put, unsigned tag, uint64_t number, unsigned width)
+static void put_wide(struct spokei_hessian_put *put, unsigned tag, uint64_t number, unsigned width)
 {
-	unsigned char *at = spokei_hessian2_put_room(put, 1 + width);
+	unsigned char *at = spokei_hessian_put_room(put, 1 + width);
 
 	if (at == NULL)
 		return;
@@ -86,12 +85,12 @@ static void put_wide(struct spokei_hessian2_put *put, unsigned tag, uint64_t num
 	put->at = at;
 }
 
-void spokei_hessian2_put_int(struct spokei_hessian2_put *put, int32_t number)
+void spokei_hessian_put_int(struct spokei_hessian_put *put, int32_t number)
 {
 	int64_t wide = number;
 
 	if (wide >= -0x10 && wide <= 0x2f)
-		spokei_hessian2_put_byte(put, (unsigned)(0x90 + wide));
+		spokei_hessian_put_byte(put, (unsigned)(0x90 + wide));
 	else if (wide >= -0x800 && wide <= 0x7ff)
 		put_wide(put, (unsigned)(0xc8 + (wide >> 8)), (uint64_t)wide, 1);
 	else if (wide >= -0x40000 && wide <= 0x3ffff)
@@ -100,10 +99,10 @@ void spokei_hessian2_put_int(struct spokei_hessian2_put *put, int32_t number)
 		put_wide(put, 'I', (uint64_t)wide, 4);
 }
 
-void spokei_hessian2_put_long(struct spokei_hessian2_put *put, int64_t number)
+void spokei_hessian_put_long(struct spokei_hessian_put *put, int64_t number)
 {
 	if (number >= -0x8 && number <= 0xf)
-		spokei_hessian2_put_byte(put, (unsigned)(0xe0 + number));
+		spokei_hessian_put_byte(put, (unsigned)(0xe0 + number));
 	else if (number >= -0x800 && number <= 0x7ff)
 		put_wide(put, (unsigned)(0xf8 + (number >> 8)), (uint64_t)number, 1);
 	else if (number >= -0x40000 && number <= 0x3ffff)
@@ -123,7 +122,7 @@ static uint64_t bits_of(double number)
 }
 
 /* Appends an integral double that fits into 16 bits; returns false for any other number. */
-static bool put_small(struct spokei_hessian2_put *put, double number)
+static bool put_small(struct spokei_hessian_put *put, double number)
 {
 	int whole;
 
@@ -133,7 +132,7 @@ static bool put_small(struct spokei_hessian2_put *put, double number)
 	if (bits_of(whole) != bits_of(number)) /* also true for -0.0 */
 		return false;
 	if (whole == 0 || whole == 1)
-		spokei_hessian2_put_byte(put, 0x5b + (unsigned)whole);
+		spokei_hessian_put_byte(put, 0x5b + (unsigned)whole);
 	else if (whole >= INT8_MIN && whole <= INT8_MAX)
 		put_wide(put, 0x5d, (uint64_t)whole, 1);
 	else
@@ -141,7 +140,7 @@ static bool put_small(struct spokei_hessian2_put *put, double number)
 	return true;
 }
 
-void spokei_hessian2_put_double(struct spokei_hessian2_put *put, double number)
+void spokei_hessian_put_double(struct spokei_hessian_put *put, double number)
 {
 	double thousand = number * 1000;
 	int64_t mills = 0;
@@ -201,7 +200,7 @@ static double double_of_text(float number)
 	return strtod(text, NULL);
 }
 
-void spokei_hessian2_put_float(struct spokei_hessian2_put *put, float number)
+void spokei_hessian_put_float(struct spokei_hessian_put *put, float number)
 {
 	double wide = (double)number;
 
@@ -209,10 +208,10 @@ void spokei_hessian2_put_float(struct spokei_hessian2_put *put, float number)
 	    !(wide > -WHOLE_MAX && wide < WHOLE_MAX && bits_of((int)wide) == bits_of(wide)) &&
 	    !find_decimal(number, &wide))
 		wide = double_of_text(number);
-	spokei_hessian2_put_double(put, wide);
+	spokei_hessian_put_double(put, wide);
 }
 
-void spokei_hessian2_put_date(struct spokei_hessian2_put *put, int64_t ms)
+void spokei_hessian_put_date(struct spokei_hessian_put *put, int64_t ms)
 {
 	int64_t minutes = ms / 60000;
 
@@ -346,11 +345,11 @@ static void put_changed(unsigned char *at, const unsigned char *text, struct pie
 /* Writes the head of a string or binary of this length and returns the next byte, or NULL. The
  * content needs `bytes` bytes. `tags` are the heads of one byte, of two bytes, of a last and of
  * another chunk; `tiny` is the largest length that the first one expresses. */
-static unsigned char *put_head(struct spokei_hessian2_put *put, size_t len, size_t bytes,
+static unsigned char *put_head(struct spokei_hessian_put *put, size_t len, size_t bytes,
 			       const unsigned char tags[4], size_t tiny, bool final)
 {
 	size_t head = !final || len > SHORT_MAX ? 3 : len > tiny ? 2 : 1;
-	unsigned char *at = spokei_hessian2_put_room(put, head + bytes);
+	unsigned char *at = spokei_hessian_put_room(put, head + bytes);
 
 	if (at == NULL)
 		return NULL;
@@ -368,8 +367,8 @@ static unsigned char *put_head(struct spokei_hessian2_put *put, size_t len, size
 	return at + head;
 }
 
-static void put_piece(struct spokei_hessian2_put *put, const unsigned char *text,
-		      struct piece piece, bool final)
+static void put_piece(struct spokei_hessian_put *put, const unsigned char *text, struct piece piece,
+		      bool final)
 {
 	static const unsigned char tags[4] = { 0, 0x30, 'S', 'R' };
 	unsigned char *at = put_head(put, piece.units, piece.bytes, tags, 31, final);
@@ -382,7 +381,7 @@ static void put_piece(struct spokei_hessian2_put *put, const unsigned char *text
 		put_changed(at, text, piece);
 }
 
-void spokei_hessian2_put_string(struct spokei_hessian2_put *put, const void *text, size_t len)
+void spokei_hessian_put_string(struct spokei_hessian_put *put, const void *text, size_t len)
 {
 	const unsigned char *at = text;
 	struct piece piece;
@@ -398,15 +397,15 @@ void spokei_hessian2_put_string(struct spokei_hessian2_put *put, const void *tex
 		put_piece(put, at, piece, false);
 	}
 	if (len == 0)
-		spokei_hessian2_put_byte(put, 0);
+		spokei_hessian_put_byte(put, 0);
 	else
 		put_piece(put, at, piece, true);
 }
 
 /* --- binaries */
 
-unsigned char *spokei_hessian2_put_chunk(struct spokei_hessian2_put *put, size_t left,
-					 size_t *ret_len)
+unsigned char *spokei_hessian_put_chunk(struct spokei_hessian_put *put, size_t left,
+					size_t *ret_len)
 {
 	static const unsigned char tags[4] = { 0x20, 0x34, 'B', 'A' };
 
@@ -414,13 +413,13 @@ unsigned char *spokei_hessian2_put_chunk(struct spokei_hessian2_put *put, size_t
 	return put_head(put, *ret_len, *ret_len, tags, 15, *ret_len == left);
 }
 
-void spokei_hessian2_put_binary(struct spokei_hessian2_put *put, const void *bytes, size_t len)
+void spokei_hessian_put_binary(struct spokei_hessian_put *put, const void *bytes, size_t len)
 {
 	const unsigned char *from = bytes;
 	size_t piece;
 
 	do {
-		unsigned char *at = spokei_hessian2_put_chunk(put, len, &piece);
+		unsigned char *at = spokei_hessian_put_chunk(put, len, &piece);
 
 		if (at == NULL)
 			return;

@@ -5,7 +5,7 @@
  * the end of the scratch downwards. Classes and types are kept as positions in the body. All sizes
  * are bounded: the scratch by its maximum, the other tables by the numbers below.
  *
- * Used by the files read*.c only. A reader lives on the stack for one body.
+ * A reader lives on the stack for one body.
  */
 #ifndef SPOKEI_TRANSPORT_CODEC_HESSIAN2_READER_H
 #define SPOKEI_TRANSPORT_CODEC_HESSIAN2_READER_H
@@ -17,10 +17,8 @@
 #define SPOKEI_HESSIAN_CLASSES_MAX 2048u /* class definitions in a body */
 #define SPOKEI_HESSIAN_TYPES_MAX 2048u   /* type names in a body */
 
-#define SPOKEI_HESSIAN_FIELDS_MAX 65534u /* fields of a class; a map of 16 bits takes one more */
-
-/* An entry of the table of references. It tells what a copy of the container takes, so that a
- * reference costs a copy of bytes and no look at them. */
+/* An entry of the table of references. It tells what a copy of the container takes, so that
+ * a reference costs a copy of bytes and no look at them. */
 struct spokei_hessian_entry {
 	uint32_t at;     /* position of the value in the output */
 	uint32_t len;    /* its bytes; 0: it is still being read */
@@ -29,17 +27,10 @@ struct spokei_hessian_entry {
 };
 
 /* A definition: the class name, and the names of its fields one after another. */
-struct spokei_hessian_class {
+struct spokei_hessian_definition {
 	uint32_t name;  /* position in the body */
 	uint32_t names; /* ... of the first field's name */
 	uint32_t count;
-};
-
-enum spokei_hessian_kind {
-	SPOKEI_HESSIAN_LIST, /* of a known length */
-	SPOKEI_HESSIAN_OPEN_LIST,
-	SPOKEI_HESSIAN_MAP,
-	SPOKEI_HESSIAN_OBJECT,
 };
 
 /* A container that is being read. */
@@ -77,7 +68,7 @@ struct spokei_hessian_reader {
 	uint32_t type_count;
 	bool cycles;
 	struct spokei_hessian_frame frames[SPOKE_VALUE_DEPTH_MAX];
-	struct spokei_hessian_class classes[SPOKEI_HESSIAN_CLASSES_MAX];
+	struct spokei_hessian_definition classes[SPOKEI_HESSIAN_CLASSES_MAX];
 	uint32_t types[SPOKEI_HESSIAN_TYPES_MAX]; /* positions of the names in the body */
 };
 
@@ -109,20 +100,13 @@ SPOKE_MUST_USE static inline int spokei_hessian_room(struct spokei_hessian_reade
 	return spokei_hessian_grow(reader, len);
 }
 
-/* Enters a container, which begins at the next byte of the output, into the table of references. */
-SPOKE_MUST_USE int spokei_hessian_enter(struct spokei_hessian_reader *reader, uint32_t *ret_number);
-
-/* Completes the entry of a container that ends with the output. */
-void spokei_hessian_leave(struct spokei_hessian_reader *reader, uint32_t number, uint32_t items,
-			  uint32_t levels);
-
 /* Returns the entry of a container. */
 struct spokei_hessian_entry spokei_hessian_entry(const struct spokei_hessian_reader *reader,
 						 uint32_t number);
 
 /* Counts values against the limit. Returns 0 or SPOKE_ETOOLARGE. */
-SPOKE_MUST_USE static inline int spokei_hessian_take(struct spokei_hessian_reader *reader,
-						     uint32_t items)
+SPOKE_MUST_USE static inline int spokei_hessian_count(struct spokei_hessian_reader *reader,
+						      uint32_t items)
 {
 	if (items > reader->items)
 		return SPOKE_ETOOLARGE;
@@ -130,40 +114,13 @@ SPOKE_MUST_USE static inline int spokei_hessian_take(struct spokei_hessian_reade
 	return 0;
 }
 
-/* Notes that the next value has this many levels of containers and exts. Returns 0 or
- * SPOKE_EDEPTH. */
-SPOKE_MUST_USE static inline int spokei_hessian_deepen(struct spokei_hessian_reader *reader,
-						       uint32_t levels)
-{
-	uint32_t *deepest = reader->open > 0 ? &reader->frames[reader->open - 1].deepest : NULL;
-
-	if (reader->depth_max - reader->depth < levels)
-		return SPOKE_EDEPTH;
-	if (deepest && *deepest < reader->depth + levels)
-		*deepest = reader->depth + levels;
-	return 0;
-}
-
 /* Writes a byte and `width` bytes of a number in big-endian order. There is room. */
-static inline void spokei_hessian_put(struct spokei_hessian_reader *reader, unsigned first,
-				      uint64_t number, unsigned width)
+static inline void spokei_hessian_emit(struct spokei_hessian_reader *reader, unsigned first,
+				       uint64_t number, unsigned width)
 {
 	*reader->out++ = (unsigned char)first;
 	for (unsigned i = width; i-- > 0;)
 		*reader->out++ = (unsigned char)(number >> 8 * i);
-}
-
-/* Writes an unsigned number in the fewest bytes. There is room for five bytes. */
-static inline void spokei_hessian_put_number(struct spokei_hessian_reader *reader, uint32_t number)
-{
-	if (number < 0x80)
-		*reader->out++ = (unsigned char)number;
-	else if (number <= UINT8_MAX)
-		spokei_hessian_put(reader, 0xcc, number, 1);
-	else if (number <= UINT16_MAX)
-		spokei_hessian_put(reader, 0xcd, number, 2);
-	else
-		spokei_hessian_put(reader, 0xce, number, 4);
 }
 
 /* --- the functions below begin at the tag, of which at least one byte is there, and return 0 or an
@@ -189,18 +146,6 @@ SPOKE_MUST_USE int spokei_hessian_read_int(struct spokei_hessian_reader *reader,
 
 /* Reads a long, a double or a date. */
 SPOKE_MUST_USE int spokei_hessian_read_number(struct spokei_hessian_reader *reader);
-
-/* Reads a class definition into the table. */
-SPOKE_MUST_USE int spokei_hessian_define(struct spokei_hessian_reader *reader);
-
-/* Reads the type of a list or map, which is a name or a number in the table, and writes its name.
- */
-SPOKE_MUST_USE int spokei_hessian_read_type(struct spokei_hessian_reader *reader);
-
-/* Reads a reference, and writes it with a copy of its target. `own` is the number of the object if
- * the reference is its field `cause`, which may refer to the object; otherwise UINT32_MAX. */
-SPOKE_MUST_USE int spokei_hessian_read_reference(struct spokei_hessian_reader *reader,
-						 uint32_t own);
 
 /* Reads a value with all values inside. */
 SPOKE_MUST_USE int spokei_hessian_read_value(struct spokei_hessian_reader *reader);

@@ -1,41 +1,269 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes msgpack values as Hessian 2, one after another. The rooms that write a part of a message,
- * steered arguments and exceptions stand on these functions. Owned by one function call; any
- * thread.
+ * Writes msgpack values as Hessian 2, one after another: untyped, as classes of Java, or as
+ * declared types demand. Owned by one function call; any thread.
  */
 #ifndef SPOKEI_TRANSPORT_CODEC_HESSIAN2_WRITER_H
 #define SPOKEI_TRANSPORT_CODEC_HESSIAN2_WRITER_H
 
-#include "transport/codec/hessian2/object.h"
+#include "core/value/java.h"
+#include "transport/codec/hessian2/put.h"
+
+#include <spoke/value.h>
+
+#include <string.h>
+
+/* --- the tables
+ *
+ * The memory of the writer about a body: the names of types and the classes, which later values
+ * refer to by number, and the containers, which references name. Each table lies in the writer and
+ * holds the last ones only. An older type or class is written in full again, and so is the target
+ * of a reference; a reader sees the same values. Pure; any thread. */
+
+#define SPOKEI_HESSIAN_TYPES 128u   /* names of types that are remembered; a power of two */
+#define SPOKEI_HESSIAN_CLASSES 128u /* ... classes */
+#define SPOKEI_HESSIAN_RECENT 1024u /* ... containers */
+
+/* Containers and exts inside each other; a declared type adds two to those of the values. */
+#define SPOKEI_HESSIAN_DEPTH (SPOKE_VALUE_DEPTH_MAX + 8u)
+#define SPOKEI_HESSIAN_KEYS 16u /* names of fields that are found without a search */
+
+/* Lookups may compare this many times the length of all values, and as many bytes in any case.
+ * After that a type or class that would have to be compared is written in full again. */
+#define SPOKEI_HESSIAN_COMPARES 16u
+#define SPOKEI_HESSIAN_COMPARES_MIN ((size_t)1 << 20)
+
+/* The name of a type or class: `dims` brackets, then the text. */
+struct spokei_hessian_name {
+	const char *text;
+	size_t len;
+	unsigned dims;
+	bool declared; /* the text is of a descriptor: a slash stands for a dot */
+};
+
+/* A class: its name, and its fields as keys of the pairs of a map. */
+struct spokei_hessian_class {
+	struct spokei_hessian_name name;
+	struct spoke_span pairs; /* begins with the first pair; may be longer */
+	size_t fields;
+	bool renamed; /* the field "message" is called "detailMessage" */
+	/* The first keys; those of a class with more fields are found in the pairs. */
+	const unsigned char *key[SPOKEI_HESSIAN_KEYS];
+};
+
+/* The tables. The entry of a number is found at that number, modulo the size. */
+struct spokei_hessian_tables {
+	uint32_t types;      /* names written so far */
+	uint32_t classes;    /* definitions written so far */
+	uint32_t containers; /* lists, maps and objects begun so far */
+	size_t compares;     /* bytes that lookups may still compare */
+	struct spokei_hessian_name type[SPOKEI_HESSIAN_TYPES];
+	struct spokei_hessian_class class[SPOKEI_HESSIAN_CLASSES];
+	const unsigned char *recent[SPOKEI_HESSIAN_RECENT];
+};
+
+/* Makes the tables empty, without touching the memory of the entries. The values have `len` bytes.
+ */
+static inline void spokei_hessian_tables_init(struct spokei_hessian_tables *tables, size_t len)
+{
+	tables->types = 0;
+	tables->classes = 0;
+	tables->containers = 0;
+	tables->compares = SPOKEI_HESSIAN_COMPARES_MIN + SPOKEI_HESSIAN_COMPARES * len;
+}
+
+/* Returns the name in a str of a value; it may begin with brackets. */
+struct spokei_hessian_name spokei_hessian_name_of(struct spoke_span text);
+
+/* Remembers a key of the pairs, which are given one after another. */
+static inline void spokei_hessian_keep_key(struct spokei_hessian_class *class, size_t i,
+					   const unsigned char *key)
+{
+	if (i < SPOKEI_HESSIAN_KEYS)
+		class->key[i] = key;
+}
+
+/* Reads the key of field `i`. Begins with a cursor over the pairs and `i` 0, in order. */
+SPOKE_MUST_USE bool spokei_hessian_next_key(const struct spokei_hessian_class *class, size_t i,
+					    struct spoke_cursor *pairs, struct spoke_value *ret);
+
+/* Looks a name or class up, and writes its number. If it is not remembered, or no more bytes may be
+ * compared, numbers and remembers it, and returns false. */
+bool spokei_hessian_find_type(struct spokei_hessian_tables *tables,
+			      const struct spokei_hessian_name *name, uint32_t *ret_number);
+
+bool spokei_hessian_find_class(struct spokei_hessian_tables *tables,
+			       const struct spokei_hessian_class *class, uint32_t *ret_number);
+
+/* Counts a container whose value begins at `value`, and returns its number. */
+static inline uint32_t spokei_hessian_begin(struct spokei_hessian_tables *tables,
+					    const unsigned char *value)
+{
+	tables->recent[tables->containers % SPOKEI_HESSIAN_RECENT] = value;
+	return tables->containers++;
+}
+
+/* Returns whether the container `distance` before the next one is remembered and has these bytes.
+ * `end` is the end of all values. */
+bool spokei_hessian_is_target(const struct spokei_hessian_tables *tables, uint64_t distance,
+			      struct spoke_span copy, const unsigned char *end);
+
+/* --- the writer
+ *
+ * The state of the writer: the output, the next value, and the types, classes and containers that
+ * the body has so far. Owned by one function call; any thread. */
+
+struct spokei_hessian_writer {
+	struct spokei_hessian_put put;
+	const unsigned char *at;             /* the next value */
+	const unsigned char *end;            /* the end of all values */
+	bool generic;                        /* objects become maps with "class" */
+	size_t passes;                       /* bytes inside maps that may still be passed */
+	uint32_t depth;                      /* number of open containers and exts */
+	uint32_t open[SPOKEI_HESSIAN_DEPTH]; /* numbers of the open containers */
+	struct spokei_hessian_tables tables;
+};
+
+/* Reports that the values cannot be expressed. */
+static inline void spokei_hessian_refuse(struct spokei_hessian_writer *writer)
+{
+	spokei_hessian_put_fail(&writer->put, SPOKE_EUNSUPPORTED);
+}
+
+/* Returns whether there is another value, and no error. */
+static inline bool spokei_hessian_more(const struct spokei_hessian_writer *writer)
+{
+	return writer->at < writer->end && writer->put.error == 0;
+}
+
+/* Returns the type of the next value by its first byte: an ext is an ext with any content. */
+static inline unsigned spokei_hessian_type(const struct spokei_hessian_writer *writer)
+{
+	return writer->at < writer->end ? spokei_shapes[*writer->at].type : SPOKE_VALUE_NONE;
+}
+
+/* Returns the next value and leaves it to be written. The view reaches to the end of all values. */
+static inline struct spoke_value spokei_hessian_peek(const struct spokei_hessian_writer *writer)
+{
+	return (struct spoke_value){ writer->at, (size_t)(writer->end - writer->at) };
+}
+
+/* Takes the next value without writing it. Returns false after an error. */
+SPOKE_MUST_USE static inline bool spokei_hessian_take(struct spokei_hessian_writer *writer,
+						      struct spoke_value *ret)
+{
+	struct spoke_cursor cursor = { writer->at, writer->end, UINT64_MAX };
+
+	if (!spoke_cursor_next(&cursor, ret)) {
+		spokei_hessian_refuse(writer);
+		return false;
+	}
+	writer->at = cursor.at;
+	return true;
+}
+
+/* --- heads
+ *
+ * The heads of lists, maps, objects and references. The content follows. Owned by one function
+ * call; any thread. */
+
+/* Write the heads of a list and a map; without a name they are untyped. The values follow; a map is
+ * ended by write_map_end(). */
+void spokei_hessian_list_head(struct spokei_hessian_writer *writer,
+			      const struct spokei_hessian_name *name, size_t count);
+
+/* Writes the definition of the class, unless it is known, and the head of an object. The values of
+ * the fields follow. */
+void spokei_hessian_object_head(struct spokei_hessian_writer *writer,
+				const struct spokei_hessian_class *class);
+
+/* Writes a reference to the container with this number. */
+void spokei_hessian_reference(struct spokei_hessian_writer *writer, uint32_t number);
+
+/* --- objects
+ *
+ * Maps that are objects of Java: their last pair names the class, and the others are the fields.
+ * Pure; any thread. */
+
+/* A map that a program or a reader made of an object. */
+struct spokei_hessian_object {
+	struct spokei_hessian_class class;
+	const unsigned char *end; /* the end of the map */
+};
+
+/* Reads the next value as an object without a class, whose fields are all pairs. Returns false
+ * unless it is a map, and all keys are str. */
+SPOKE_MUST_USE bool spokei_hessian_find_fields(struct spokei_hessian_writer *writer,
+					       struct spokei_hessian_object *ret);
+
+/*
+ * Returns whether the next value is a map whose last pair names its class. `any`: the class may
+ * have any name, else it must look like one of Java unless a reader made the map; see
+ * transport/HESSIAN.md.
+ */
+SPOKE_MUST_USE bool spokei_hessian_find_object(struct spokei_hessian_writer *writer, bool any,
+					       struct spokei_hessian_object *ret);
+
+/* --- values */
 
 /* Begins at the first of the values. */
-void spokei_hessian2_writer_start(struct spokei_hessian2_writer *writer, struct spoke_span values,
-				  struct spokei_buffer *out);
+void spokei_hessian_writer_start(struct spokei_hessian_writer *writer, struct spoke_span values,
+				 struct spokei_buffer *out);
 
 /* Writes the next value, with all values inside. */
-void spokei_hessian2_write_value(struct spokei_hessian2_writer *writer);
+void spokei_hessian_write_value(struct spokei_hessian_writer *writer);
 
 /* Writes the next value, an array or map, as a list or map of a type; NULL: untyped. `value` is
  * where references to it point: the next value, or an ext around it. */
-void spokei_hessian2_write_container(struct spokei_hessian2_writer *writer,
-				     const unsigned char *value,
-				     const struct spokei_hessian2_name *name);
+void spokei_hessian_write_container(struct spokei_hessian_writer *writer,
+				    const unsigned char *value,
+				    const struct spokei_hessian_name *name);
 
 /* Returns the number of values in the array or map that comes next, and moves to the first one. */
-size_t spokei_hessian2_open_next(struct spokei_hessian2_writer *writer);
+size_t spokei_hessian_open_next(struct spokei_hessian_writer *writer);
 
 /* Opens a container whose value begins at `value`. Returns false if it is too deep. Each one that
  * was opened is closed after its last value. */
-SPOKE_MUST_USE bool spokei_hessian2_open(struct spokei_hessian2_writer *writer,
-					 const unsigned char *value);
-static inline void spokei_hessian2_close(struct spokei_hessian2_writer *writer)
+SPOKE_MUST_USE bool spokei_hessian_open(struct spokei_hessian_writer *writer,
+					const unsigned char *value);
+
+static inline void spokei_hessian_close(struct spokei_hessian_writer *writer)
 {
 	writer->depth--;
 }
 
 /* Writes the next value, a map, as an object. */
-void spokei_hessian2_write_object(struct spokei_hessian2_writer *writer,
-				  const struct spokei_hessian2_object *object);
+void spokei_hessian_write_object(struct spokei_hessian_writer *writer,
+				 const struct spokei_hessian_object *object);
+
+/* --- exceptions
+ *
+ * Writes exceptions. In a reply, an exception is its class and a map of its fields, in which
+ * Throwable's field "detailMessage" is called "message". Owned by one function call; any thread. */
+
+/* Writes the next two values, the class and the map of the fields, as an exception. */
+void spokei_hessian_write_throwable(struct spokei_hessian_writer *writer);
+
+/* --- declared types
+ *
+ * Writes arguments as the declared types of a method demand: an integer as int, long or double, an
+ * array as an array, list or set, a map as a map or an object of a class. A value that the type
+ * does not fit is written as without a type. Pure; any thread. */
+
+/* The type of an argument, as its descriptor declares it. */
+struct spokei_hessian_type {
+	unsigned dims;          /* dimensions of an array; 0: none */
+	char kind;              /* the letter of a primitive type, or 'L' */
+	struct spoke_span name; /* of a class, with slashes */
+};
+
+/* Cuts the first descriptor off the text of the types. Returns false at the end, and if the text is
+ * no descriptor; then `types` is empty. */
+SPOKE_MUST_USE bool spokei_hessian_next_type(struct spoke_span *types,
+					     struct spokei_hessian_type *ret);
+
+/* Writes the next value as this type. */
+void spokei_hessian_write_as(struct spokei_hessian_writer *writer,
+			     const struct spokei_hessian_type *type);
 
 #endif

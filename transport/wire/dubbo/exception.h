@@ -13,7 +13,7 @@
 #ifndef SPOKEI_TRANSPORT_WIRE_DUBBO_EXCEPTION_H
 #define SPOKEI_TRANSPORT_WIRE_DUBBO_EXCEPTION_H
 
-#include "transport/wire/dubbo/body.h"
+#include "transport/wire/dubbo/read.h"
 
 /* Reads class and fields from the next two values. Returns 0, or the error of the body. */
 SPOKE_MUST_USE int spokei_dubbo_read_exception(struct spokei_dubbo_body *body,

@@ -12,12 +12,10 @@
 #define SPOKEI_DUBBO_HEAD_LEN 16u
 #define SPOKEI_DUBBO_MAGIC 0xdau /* the first byte ... */
 #define SPOKEI_DUBBO_MAGIC_2 0xbbu
-
 #define SPOKEI_DUBBO_REQUEST 0x80u
 #define SPOKEI_DUBBO_TWO_WAY 0x40u
 #define SPOKEI_DUBBO_EVENT 0x20u
 #define SPOKEI_DUBBO_CODEC 0x1fu /* the bits with the id of the serialization */
-
 #define SPOKEI_DUBBO_OK 20u
 
 /* Limits of a map of attachments in both directions; above them: SPOKE_ETOOLARGE. */
@@ -50,12 +48,6 @@ struct spokei_dubbo_head {
 	size_t body_len;
 };
 
-/* Checks the first `len` bytes of a header, which may be incomplete. Returns 0 (complete),
- * SPOKEI_CUT_MORE, SPOKEI_CUT_SKIP (complete; length above frame_max), SPOKE_EPROTOCOL, or
- * SPOKE_ETOOLARGE (a length above 2 GiB, or of an event above the limit). */
-SPOKE_MUST_USE int spokei_dubbo_head_read(const struct spokei_wire_limits *limits,
-					  struct spoke_span bytes, struct spokei_dubbo_head *ret);
-
 /* Returns the fields of a header that was checked before. */
 static inline struct spokei_dubbo_head spokei_dubbo_head_take(const unsigned char *at)
 {
@@ -78,8 +70,5 @@ static inline void spokei_dubbo_head_write(struct spokei_dubbo_head head, unsign
 
 /* Returns whether replies have this status. */
 bool spokei_dubbo_status_known(uint8_t status);
-
-/* Returns the SPOKE_E... of a status, 0 for OK. */
-int spokei_dubbo_status_error(uint8_t status);
 
 #endif

@@ -11,6 +11,25 @@
 
 #include "core/base/error.h"
 #include "transport/wire/dubbo/head.h"
+#include "transport/wire/put.h"
+
+/* --- types of arguments
+ *
+ * The JVM descriptors of the argument types of a request, as one text. Stateless; any thread. */
+
+/* A descriptor, in a size that is copied at once. */
+struct spokei_dubbo_type {
+	unsigned char len;
+	char text[23];
+};
+
+/* Bytes after the types that the put functions may overwrite. */
+#define SPOKEI_DUBBO_TYPES_BEYOND 23u
+
+/* Does the same for one argument. Returns NULL for an object, whose type has no bound. */
+unsigned char *spokei_dubbo_types_put_one(unsigned char *at, struct spoke_span arg);
+
+/* --- frames */
 
 /* Without types in the message, the descriptor is derived from the arguments; see describe(). */
 SPOKE_MUST_USE int spokei_dubbo_write_request(const struct spokei_wire_limits *limits,

@@ -19,4 +19,43 @@ extern const struct spokei_wire spokei_wire_http_off;
  * their order, but for status 100 and the like, which are events. */
 extern const struct spokei_wire spokei_wire_http_replies;
 
+/* --- ids
+ *
+ * HTTP has no ids. The id of a request holds what its response depends on: these bits, the number
+ * of the allowed origin, and the status if the request cannot become a call. */
+
+#define SPOKEI_HTTP_ID_HEAD 1u     /* the response has no body */
+#define SPOKEI_HTTP_ID_LAST 2u     /* the connection ends with the response */
+#define SPOKEI_HTTP_ID_OLD 4u      /* the client of HTTP/1.0 wants to keep the connection */
+#define SPOKEI_HTTP_ID_CONTINUE 8u /* the client waits to send the body */
+#define SPOKEI_HTTP_ID_OPTIONS 16u /* asks for the allowed methods */
+#define SPOKEI_HTTP_ID_ORIGIN 8u   /* shift; 8 bits */
+#define SPOKEI_HTTP_ID_STATUS 16u  /* shift; 10 bits */
+#define SPOKEI_HTTP_ORIGINS_MAX 255u
+
+/* --- the service that describes a provider
+ *
+ * The service that describes a provider: GET / and GET /openapi.json call its methods. The fields
+ * of an error, which are written and described. */
+
+#define SPOKEI_HTTP_ABOUT "spoke.Provider"
+#define SPOKEI_HTTP_SERVICES "services"
+#define SPOKEI_HTTP_OPENAPI "openapi"
+
+/* The fields of an error's body: X(constant, name, type in a schema of JSON, always sent). */
+#define SPOKEI_HTTP_ERROR_FIELDS(X)                                                                \
+	X(ERROR, "error", "string", true)                                                          \
+	X(CODE, "code", "integer", true)                                                           \
+	X(TEXT, "text", "string", true)                                                            \
+	X(WRITTEN, "written", "boolean", true)                                                     \
+	X(CLASS, "class", "string", false)                                                         \
+	X(MEMBERS, "fields", "object", false)
+
+enum spokei_http_error_field {
+#define SPOKEI_HTTP_ERROR_ENUM(constant, name, type, always) SPOKEI_HTTP_ERROR_##constant,
+	SPOKEI_HTTP_ERROR_FIELDS(SPOKEI_HTTP_ERROR_ENUM)
+#undef SPOKEI_HTTP_ERROR_ENUM
+	SPOKEI_HTTP_ERROR_COUNT,
+};
+
 #endif

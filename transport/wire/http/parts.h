@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions of the HTTP wire, for its files: http.c finds the end of a request, read.c,
- * query.c and fields.c make it a message, write.c writes responses, and replies.c reads them.
+ * The functions of the HTTP wire, for its files: http.c cuts and reads requests, fields.c reads
+ * what a request has as text, and replies.c writes and reads responses.
  */
 #ifndef SPOKEI_TRANSPORT_WIRE_HTTP_PARTS_H
 #define SPOKEI_TRANSPORT_WIRE_HTTP_PARTS_H
 
-#include "transport/http/chunks.h"
 #include "transport/http/request.h"
-#include "transport/wire/http/id.h"
+#include "transport/wire/http/http.h"
 
 /* Returns the bytes of the body, while they are in chunks, that a request may have. */
 static inline size_t spokei_http_body_max(const struct spokei_wire_limits *limits, size_t head_len)
@@ -21,6 +20,10 @@ static inline size_t spokei_http_body_max(const struct spokei_wire_limits *limit
 /* Finds the end of a body behind its head. Returns 0 if it is complete or refused, or CUT_MORE. */
 int spokei_http_cut_body(const struct spokei_wire_limits *limits, struct spokei_cut_http *state,
 			 struct spoke_span bytes, size_t *ret_len);
+
+int spokei_http_wire_read(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
+			  struct spoke_span frame, struct spokei_buffer *scratch,
+			  struct spokei_message *ret_message);
 
 /* --- fields.c */
 
@@ -61,24 +64,13 @@ SPOKE_MUST_USE int spokei_http_fields_attach(const struct spokei_wire_limits *li
 					     struct spoke_span lines, size_t count,
 					     struct spokei_buffer *out);
 
-/* --- query.c */
-
 /* Packs the values of "name=value&..." at the end of the buffer: JSON, or else texts. Returns 0,
  * ENOMEM, or another error if a value is neither. `query` has at most the length of a line. */
 SPOKE_MUST_USE int spokei_http_query_read(const struct spokei_wire_limits *limits,
 					  struct spoke_span query, struct spokei_buffer *out,
 					  struct spoke_span *ret_args, size_t *ret_count);
 
-/* --- read.c */
-
-int spokei_http_wire_read(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
-			  struct spoke_span frame, struct spokei_buffer *scratch,
-			  struct spokei_message *ret_message);
-int spokei_http_wire_read_off(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
-			      struct spoke_span frame, struct spokei_buffer *scratch,
-			      struct spokei_message *ret_message);
-
-/* --- write.c */
+/* --- replies.c */
 
 int spokei_http_wire_write(const struct spokei_wire_limits *limits,
 			   const struct spokei_message *message, struct spokei_buffer *out);

@@ -4,8 +4,8 @@
  * for the end of a value stays where values are read one after another, as in handlers.
  */
 #include "tests/bench/cost/without/stands_for.h"
-#include "transport/wire/attachments.h"
-#include "transport/wire/dubbo/body.h"
+#include "transport/wire/dubbo/read.h"
+#include "transport/wire/message.h"
 
 STANDS_FOR(spokei_attachments_check);
 STANDS_FOR(spokei_dubbo_allows);

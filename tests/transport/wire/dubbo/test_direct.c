@@ -9,7 +9,7 @@
 #include "tests/transport/recall.h"
 #include "tests/transport/stream.h"
 #include "tests/transport/translated.h"
-#include "transport/wire/dubbo/direct.h"
+#include "transport/wire/dubbo/translate.h"
 
 #include <string.h>
 

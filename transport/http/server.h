@@ -5,8 +5,8 @@
  * means, and fills in struct spokei_http_up. A server's connections may use TLS. On the engine's
  * thread.
  */
-#ifndef SPOKEI_TRANSPORT_HTTP_CONNECTION_H
-#define SPOKEI_TRANSPORT_HTTP_CONNECTION_H
+#ifndef SPOKEI_TRANSPORT_HTTP_SERVER_H
+#define SPOKEI_TRANSPORT_HTTP_SERVER_H
 
 #include "core/base/pace.h"
 #include "timer/base.h"
@@ -177,5 +177,7 @@ void spokei_http_close(struct spokei_http_conn *conn);
  * sent more than the request, has ended its side or reads nothing, or if it is no plain socket.
  */
 SPOKE_MUST_USE int spokei_http_detach(struct spokei_http_conn *conn);
+
+struct spokei_http_server;
 
 #endif
