@@ -238,7 +238,7 @@ static void check(void)
 	assert_memory_equal(rig.got, text, rig.got_len);
 	assert_in_range(story.heard, 0, story.sent);
 	assert_memory_equal(came, text, story.heard);
-	assert_in_range(spokei_buffer_len(&tlsrig_link(&rig)->lag), 0, SPOKEI_TLS_LAG_MAX);
+	assert_in_range(spokei_buffer_len(&tlsrig_link(&rig)->pipe.lag), 0, SPOKEI_TLS_LAG_MAX);
 	if (!story.changed)
 		assert_true(rig.ended == TLSRIG_READING || (rig.ended == 0 && story.peer_ended));
 }

@@ -202,7 +202,7 @@ TEST(flood_of_wanted_keys_costs_as_many_answers_as_are_allowed)
 	tlsrig_send(&rig, wire, tlsrig_made(&rig, wire, sizeof(wire)));
 	assert_int_equal(rig.ended, -EPROTO);
 	assert_int_equal(rig.reads, 1);
-	assert_in_range(spokei_buffer_len(&tlsrig_link(&rig)->lag), 1, ALLOWED * ANSWER);
+	assert_in_range(spokei_buffer_len(&tlsrig_link(&rig)->pipe.lag), 1, ALLOWED * ANSWER);
 }
 
 TEST(key_that_changes_while_output_waits_loses_nothing)
@@ -290,7 +290,7 @@ TEST(peer_that_does_not_read_bounds_what_waits)
 {
 	const struct spokei_vnet_link deaf = { .capacity = 1024 };
 	size_t done = 0;
-	const struct spokei_buffer *lag = &tlsrig_link(&rig)->lag;
+	const struct spokei_buffer *lag = &tlsrig_link(&rig)->pipe.lag;
 
 	set_link(&deaf);
 	for (unsigned i = 0; i < 100; i++) {
@@ -313,11 +313,11 @@ TEST(output_that_is_gone_leaves_no_memory)
 
 	set_link(&deaf);
 	assert_int_equal(tlsrig_write(&rig, text, 60000), 60000);
-	assert_non_null(tlsrig_link(&rig)->lag.bytes);
+	assert_non_null(tlsrig_link(&rig)->pipe.lag.bytes);
 	hear_all(60000);
 	tlsrig_run(&rig);
-	assert_null(tlsrig_link(&rig)->lag.bytes);
-	assert_null(tlsrig_link(&rig)->raw.bytes);
+	assert_null(tlsrig_link(&rig)->pipe.lag.bytes);
+	assert_null(tlsrig_link(&rig)->pipe.raw.bytes);
 	assert_int_equal(rig.stream.kind->wants(&rig.stream, 0), 0);
 }
 

@@ -298,7 +298,7 @@ TEST(refused_peer_gets_its_alert_although_it_goes_on_sending)
 	tlsrig_begin(&rig, &setting);
 	tlsrig_send(&rig, bytes, make_hello());
 	assert_int_equal(rig.status, TLSRIG_OPENING); /* it is being told */
-	assert_null(tlsrig_link(&rig)->ssl);
+	assert_null(tlsrig_link(&rig)->pipe.ssl);
 	memset(bytes, 0x17, sizeof(bytes));
 	tlsrig_send(&rig, bytes, sizeof(bytes));
 	tlsrig_hear(&rig);

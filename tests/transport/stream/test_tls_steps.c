@@ -111,16 +111,16 @@ static int hold(void *loop, struct spoke_work *work)
 
 TEST(child_leaves_what_a_thread_of_its_parent_has)
 {
-	struct spokei_tls_link was;
+	struct spokei_tls_pipe was;
 
 	tlsrig_begin(&rig, &accepting);
 	rig.faulty.loop.offload = hold;
 	tlsrig_send(&rig, bytes, make_hello());
 	held->run(held);
-	was = *tlsrig_link(&rig);
+	was = tlsrig_link(&rig)->handshake->step.pipe;
 	held->status = -ECANCELED;
 	held->done(held);
-	assert_null(tlsrig_link(&rig)->ssl);
+	assert_null(tlsrig_link(&rig)->pipe.ssl);
 	assert_int_equal(rig.status, TLSRIG_OPENING);
 	spokei_engine_refresh(rig.engine);
 	spokei_stream_close(&rig.stream);

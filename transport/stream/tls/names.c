@@ -195,12 +195,9 @@ static bool is_of(X509 *cert, const char *host)
 	return is_good(kind, host) && bears(cert, &(struct wanted){ kind, host });
 }
 
-static bool is_expected(const struct spokei_tls_link *link, X509 *cert)
+static bool is_expected(const struct spokei_tls_expected *expected, X509 *cert)
 {
-	const struct spokei_tls_ask *ask = link->tls->ask;
-	const char *host = link->host;
-
-	return ask ? holds(ask, cert) : host && is_of(cert, host);
+	return expected->ask ? holds(expected->ask, cert) : is_of(cert, expected->host);
 }
 
 int spokei_tls_verify(X509_STORE_CTX *store, void *arg)
@@ -210,7 +207,7 @@ int spokei_tls_verify(X509_STORE_CTX *store, void *arg)
 	(void)arg;
 	if (X509_verify_cert(store) != 1)
 		return 0;
-	if (is_expected(BIO_get_data(SSL_get_rbio(ssl)), X509_STORE_CTX_get0_cert(store)))
+	if (is_expected(SSL_get_app_data(ssl), X509_STORE_CTX_get0_cert(store)))
 		return 1;
 	X509_STORE_CTX_set_error(store, X509_V_ERR_HOSTNAME_MISMATCH);
 	return 0;
@@ -220,7 +217,7 @@ int spokei_tls_verify(X509_STORE_CTX *store, void *arg)
 bool spokei_tls_trusts(const struct spokei_tls_link *link)
 {
 	SSL_CTX *context = link->tls->context;
-	X509 *cert = link->ssl ? SSL_get0_peer_certificate(link->ssl) : NULL;
+	X509 *cert = link->pipe.ssl ? SSL_get0_peer_certificate(link->pipe.ssl) : NULL;
 	X509_STORE_CTX *store;
 	bool trusts;
 
@@ -229,7 +226,7 @@ bool spokei_tls_trusts(const struct spokei_tls_link *link)
 	store = X509_STORE_CTX_new();
 	trusts = store != NULL &&
 		 X509_STORE_CTX_init(store, SSL_CTX_get_cert_store(context), cert,
-				     SSL_get_peer_cert_chain(link->ssl)) == 1 &&
+				     SSL_get_peer_cert_chain(link->pipe.ssl)) == 1 &&
 		 X509_STORE_CTX_set_default(store,
 					    link->tls->accepts ? "ssl_client" : "ssl_server") == 1;
 	if (trusts) {

@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of TLS streams, for one another. Each file calls only those before it:
+ * The parts of TLS streams, for one another:
  *
- *     names     the names that certificates bear, wanted and shown
- *     context   files to the library's context
- *     bytes     bytes between the library and the descriptor
- *     warm      the library's buffers, kept while they are used
- *     link      a stream's own part, and that of all
- *     reload    changed files into use
- *     linger    the end of a failed handshake
- *     places    peers that have handshakes
- *     steps     the steps of handshakes, on a thread
- *     open      handshakes: bounded in number, and a few steps at a time
- *     collect   the bytes before a handshake
- *     flow      the open stream
- *     look      the state of a stream, and the end of the own certificate
- *     life      the table of the streams, and the owner of all
+ *     hello      finds the end of a ClientHello
+ *     names      the names that certificates bear, wanted and shown
+ *     context    files to the library's context
+ *     reload     changed files into use
+ *     flow       the bytes of a stream, and the open stream
+ *     handshake  all before that: bounded in number, and a few steps at a time
+ *     tls        the table of the streams, the look of users at one, and the owner of all
  */
 #ifndef SPOKEI_TRANSPORT_STREAM_TLS_PARTS_H
 #define SPOKEI_TRANSPORT_STREAM_TLS_PARTS_H
@@ -34,8 +27,10 @@
 #define SPOKEI_TLS_RECORD 16384u        /* bytes of plaintext in a record */
 #define SPOKEI_TLS_RECORD_OVERHEAD 256u /* allowed by the protocol */
 #define SPOKEI_TLS_WRITE_RECORDS 14u    /* of one write() */
+
 /* Bytes of the records of one write(): the scratch behind room for one record's plaintext. */
 #define SPOKEI_TLS_OUT (SPOKEI_ENGINE_SCRATCH - SPOKEI_TLS_RECORD)
+
 /* Bytes that wait for the descriptor: one write(), and answers of the protocol. */
 #define SPOKEI_TLS_LAG_MAX 262144u
 #define SPOKEI_TLS_HANDSHAKE_MAX 65536u /* bytes of a peer's handshake */
@@ -53,6 +48,12 @@ struct spokei_tls_names {
 	size_t size; /* of the block */
 };
 
+/* Where the records of one write() go. */
+struct spokei_tls_out {
+	unsigned char *bytes;
+	size_t len;
+};
+
 struct spokei_tls {
 	struct spokei_stream_kind kind;
 	struct spokei_stream_kind silent;   /* of accepted streams, until a ClientHello is whole */
@@ -66,17 +67,14 @@ struct spokei_tls {
 	/* SPOKEI_ENGINE_SCRATCH bytes: received bytes, while they are read; the records of one
 	 * write(), while they are made. */
 	unsigned char *scratch;
-	/* During a write() of an open stream: where its records go; NULL: to `lag`. */
-	unsigned char *out;
-	size_t out_len;
+	struct spokei_tls_out out; /* of the write() that is running */
 	bool accepts;
 	enum spoke_tls_verify verify; /* as spokei_tls_verifies() returns it */
 	/* Handshakes: streams that wait for their next step, and for their first one, which comes
-	 * after it; streams without a place; streams that have one. */
+	 * after it; streams without a place. */
 	struct spoke_list next;
 	struct spoke_list first;
 	struct spoke_list standing;
-	struct spoke_list placed;
 	uint32_t places;
 	uint32_t places_max;
 	struct spokei_quota peers;   /* handshakes of each, with those that wait */
@@ -88,86 +86,102 @@ struct spokei_tls {
 	struct spoke_list open;      /* streams that are open */
 	struct spoke_list warm; /* those that keep the library's buffers, the first one longest */
 	uint32_t warm_count;
-	struct spoke_alarm look; /* for those that do not use them; set while there are any */
+	struct spoke_alarm cooling; /* for those that do not use them; set while there are any */
 	struct spokei_tls_reload *reload;
 	void (*refuse)(struct spokei_stream *stream); /* NULL: open streams stay */
 	uint64_t key_records;                         /* that one key makes at most */
 	/* The last failure of a stream that has no memory for it, or is closed ... */
 	char why[SPOKEI_TLS_WHY];
 	const struct spokei_stream *why_of; /* ... which is only compared; NULL: none */
-	struct spoke_list
-		lingering;         /* streams whose handshake has failed, the first to end first */
+	/* Streams whose handshake has failed, the first to end first ... */
+	struct spoke_list lingering;
 	struct spoke_alarm linger; /* ... for that end */
 	struct spoke_alarm term;   /* for the end of the certificate of this side */
 	unsigned term_stage;       /* events about it so far */
 };
 
-/* A step of a handshake: a thread has it, with `ssl`, `in`, `raw` and `lag` of the link, until it
- * is over. */
+/* The library's object and the bytes around it. A handshake hands it over to a thread, and back. */
+struct spokei_tls_pipe {
+	SSL *ssl;                 /* NULL before the first step */
+	struct spoke_span in;     /* during a call of the library: its input, borrowed */
+	struct spokei_buffer raw; /* received, and not given to the library */
+	struct spokei_buffer lag; /* made by the library, and not taken by the descriptor */
+	/* During a write() of an open stream; NULL: records go to `lag`. */
+	struct spokei_tls_out *out;
+	bool ended;   /* the descriptor gives no more */
+	bool flooded; /* the peer changes its keys too often */
+};
+
+/* The names of which the peer has to bear one: the app data of the library's object of a stream
+ * that connects. */
+struct spokei_tls_expected {
+	const struct spokei_tls_ask *ask; /* NULL: the host's */
+	const char *host;                 /* "": none */
+};
+
+/* The things of a thread while it takes a step: it touches no others, and the loop none of them. */
 struct spokei_tls_step {
-	struct spoke_work work;
-	struct spokei_tls_link *link;
-	SSL_CTX *context;    /* of the first step, owned; NULL: `ssl` is made */
-	time_t now_s;        /* of its certificates */
+	struct spokei_tls_pipe pipe; /* of the stream, handed over */
+	struct spokei_tls_expected expected;
+	BIO_METHOD *method;
+	SSL_CTX *context; /* of the first step, owned; NULL: the library's object is made */
+	time_t now_s;     /* of its certificates */
+	bool accepts;
+	bool begun;
 	unsigned long error; /* the library's, if it has failed */
 	int result;          /* of the library: SSL_ERROR_NONE, SSL_ERROR_WANT_READ, ... */
-	int status;          /* 0 or -ENOMEM */
-	bool begun;
-	bool over;
+	int status;          /* 0 or a negative errno: no result */
+};
+
+enum spokei_tls_stage {
+	SPOKEI_TLS_WITH_LOOP,
+	SPOKEI_TLS_AWAY, /* the thread has the step */
+	SPOKEI_TLS_OVER, /* ... and has given it back, and its result is not used yet */
+};
+
+/* The state of a stream until it is open. */
+struct spokei_tls_handshake {
+	struct spoke_work work;
+	struct spokei_tls *tls;
+	struct spokei_tls_link *link; /* NULL: the stream was closed while its step was away */
+	struct spokei_tls_step step;
+	enum spokei_tls_stage stage;
+	struct spokei_quota_peer *quota_peer; /* if the handshake is counted */
+	uint64_t queued_ns;                   /* since when its step waits */
+	uint64_t linger_ns;                   /* the end of its lingering; 0: it is over */
+	size_t received;                      /* bytes of the handshake */
+	bool due;                             /* its step may begin now */
+	bool placed;                          /* it has one of the places */
+	bool counted;                         /* its peer has this handshake */
+	bool dying;                           /* it has failed, and the peer is being told */
+	size_t size;                          /* of this struct, with the host */
+	char host[];                          /* that was connected to; "": none */
 };
 
 /* A stream's own part. */
 struct spokei_tls_link {
-	struct spokei_stream *stream; /* NULL: it was closed while its step was away */
+	struct spokei_stream *stream;
 	struct spokei_tls *tls;
-	size_t size;                  /* of this struct, with the host */
-	const char *host;             /* that was connected to; NULL: none */
-	SSL *ssl;                     /* NULL before the first step */
-	struct spokei_tls_step *step; /* NULL: none has begun whose result is not used yet */
+	struct spokei_tls_handshake *handshake; /* NULL: the stream is open */
+	struct spokei_tls_pipe pipe;            /* empty while a thread has its content */
 	/* In `next`, `first`, `standing`, `lingering` or `open`; next == NULL: in none. */
 	struct spoke_list node;
-	struct spoke_list place;              /* in `placed`; next == NULL: it has no place */
-	struct spoke_list warm;               /* in `warm`; next == NULL: it keeps no buffers */
-	struct spokei_quota_peer *quota_peer; /* of its peer, if the handshake is counted */
-	struct spoke_span in;     /* during a call of the library: its input, borrowed */
-	struct spokei_buffer raw; /* received, and not given to the library */
-	struct spokei_buffer lag; /* made by the library, and not taken by the descriptor */
+	struct spoke_list warm; /* in `warm`; next == NULL: it keeps no buffers */
 	struct spokei_tls_names names;
 	struct spokei_bucket updates; /* changes of the peer's keys */
 	uint64_t records;             /* written with the present keys */
 	uint64_t keyed_ns;            /* since when */
-	uint64_t linger_ns;           /* the end of its lingering; 0: it is over */
 	uint64_t passed;              /* bytes that the descriptor has taken */
-	size_t received;              /* bytes of the handshake */
 	char *why;                    /* the first failure; NULL: none, or there was no memory */
 	int error;                    /* sticky: reading has failed */
-	uint64_t queued_ns;           /* since when its step waits */
-	bool due;                     /* its step may begin now */
-	bool used;                    /* it has had a record since the last look */
-	bool open;
-	bool counted;   /* its peer has this handshake */
+	int unwritable; /* sticky: why the direction that writes is broken; 0: it is not */
+	bool used;      /* it has had a record since the last look */
 	bool refused;   /* its owner was told that the peer is not trusted any more */
-	bool ended;     /* the descriptor gives no more */
 	bool closed;    /* the peer's close_notify has come */
 	bool told;      /* read() has returned its end, or `error` */
-	bool dying;     /* the handshake has failed, and the peer is being told */
-	bool flooded;   /* the peer changes its keys too often */
-	int unwritable; /* sticky: why the direction that writes is broken; 0: it is not */
 	bool shut;      /* close_notify follows the bytes that wait */
 	bool shut_done;
 };
-
-/* Returns whether a thread has the step of the stream. */
-static inline bool spokei_tls_is_away(const struct spokei_tls_link *link)
-{
-	return SPOKEI_UNLIKELY(link->step != NULL) && !link->step->over;
-}
-
-/* Returns whether a stream waits for a step. */
-static inline bool spokei_tls_has_waiting(const struct spokei_tls *tls)
-{
-	return !spokei_list_empty(&tls->next) || !spokei_list_empty(&tls->first);
-}
 
 /* Returns the time of certificates. */
 static inline time_t spokei_tls_seconds(const struct spoke_env *env)
@@ -193,6 +207,7 @@ static inline void spokei_tls_forget_errors(void)
 /* Reads a list of names. Returns NULL after writing `why`. */
 struct spokei_tls_ask *spokei_tls_ask_new(const struct spoke_env *env, const char *list,
 					  char why[SPOKEI_TLS_WHY], int *ret_error);
+
 void spokei_tls_ask_free(const struct spoke_env *env, struct spokei_tls_ask *ask);
 
 /* Returns whether a host is an address in digits. */
@@ -207,6 +222,7 @@ bool spokei_tls_trusts(const struct spokei_tls_link *link);
 /* Writes the names of a verified certificate. Returns 0 or -ENOMEM. */
 int spokei_tls_names_read(const struct spoke_env *env, X509 *cert,
 			  struct spokei_tls_names *ret_names);
+
 void spokei_tls_names_free(const struct spoke_env *env, struct spokei_tls_names *names);
 
 /* --- context.c */
@@ -226,21 +242,29 @@ struct spokei_tls_prints {
 struct spokei_tls_prints spokei_tls_context_prints(const struct spoke_env *env,
 						   const struct spokei_tls_options *options);
 
-/* --- bytes.c */
+/* --- flow.c */
 
 BIO_METHOD *spokei_tls_method_new(void);
 
-/* Gives the stream's SSL object its BIO. Returns 0 or -ENOMEM. */
-int spokei_tls_join(struct spokei_tls_link *link);
+void spokei_tls_pipe_init(struct spokei_tls_pipe *pipe, const struct spoke_env *env);
+void spokei_tls_pipe_fini(struct spokei_tls_pipe *pipe);
 
-/* Makes `in` the bytes that wait, or else receives at most `max`. Returns 1 if there are any, 0 at
- * the end, or a negative errno. */
-ssize_t spokei_tls_receive(struct spokei_tls_link *link, size_t max);
+/* Moves the content of a pipe into an empty one. */
+void spokei_tls_hand_over(struct spokei_tls_pipe *from, struct spokei_tls_pipe *to);
+
+/* Gives the library's object its BIO. Returns 0 or -ENOMEM. */
+int spokei_tls_join(struct spokei_tls_pipe *pipe, BIO_METHOD *method);
+
+/* Returns the received bytes that wait for the library. */
+static inline struct spoke_span spokei_tls_raw(const struct spokei_tls_pipe *pipe)
+{
+	return (struct spoke_span){ spokei_buffer_data(&pipe->raw), spokei_buffer_len(&pipe->raw) };
+}
 
 /* Keeps the rest of `in` for the next call. Returns 0 or -ENOMEM. */
-int spokei_tls_keep(struct spokei_tls_link *link);
+int spokei_tls_keep(struct spokei_tls_pipe *pipe);
 
-/* Passes `lag` on, unless a thread has it. Returns 0: nothing is left, or a negative errno. */
+/* Passes `lag` on. Returns 0: nothing is left, or a negative errno. */
 int spokei_tls_push(struct spokei_tls_link *link);
 
 /* Writes why the stream has failed, unless an earlier failure is known. `remedy` may be NULL. */
@@ -254,30 +278,6 @@ void spokei_tls_forget(const struct spokei_stream *stream);
 
 /* Writes the reason for a result and an error of the library. Returns the errno for them. */
 int spokei_tls_failed(struct spokei_tls_link *link, int result, unsigned long error);
-
-/* --- linger.c */
-
-/* Passes on the alert of a stream that failed with link->error. Returns 0 if the stream lingers, so
- * that the peer reads it, or else that error. */
-int spokei_tls_linger(struct spokei_tls_link *link);
-
-/* Drops what the peer of a lingering stream sends. Returns 0, or the errno of the handshake at the
- * end. */
-int spokei_tls_swallow(struct spokei_tls_link *link);
-
-/* --- places.c */
-
-/* Changes how many handshakes a peer may have. */
-void spokei_tls_peers_limit(struct spokei_tls *tls, const struct spokei_tls_limits *limits);
-
-/* Counts a handshake of the peer, if its address is known. Returns 0, -EDQUOT (it has too many) or
- * -ENOMEM. */
-int spokei_tls_peer_enter(struct spokei_tls_link *link);
-
-/* Undoes that, if it was done. */
-void spokei_tls_peer_leave(struct spokei_tls_link *link);
-
-/* --- warm.c */
 
 /* Lets the stream keep the library's buffers for a while: it is not in `warm`. */
 void spokei_tls_warm_up(struct spokei_tls_link *link);
@@ -293,43 +293,27 @@ static inline void spokei_tls_use(struct spokei_tls_link *link)
 		spokei_tls_warm_up(link);
 }
 
-/* --- link.c */
+/* The slots of an open stream. */
+ssize_t spokei_tls_read(struct spokei_stream *stream, void *bytes, size_t len);
+size_t spokei_tls_pending(const struct spokei_stream *stream);
+ssize_t spokei_tls_write(struct spokei_stream *stream, const struct iovec *parts, int count);
+int spokei_tls_flush(struct spokei_stream *stream);
+int spokei_tls_shut(struct spokei_stream *stream);
 
-/* Makes the state of a stream. NULL: no memory. */
-struct spokei_tls_link *spokei_tls_link_new(struct spokei_stream *stream);
-
-/* Frees it: it is in no list, and no thread has its step. */
-void spokei_tls_link_free(struct spokei_tls_link *link);
-
-/* Ends a use of the owner's part, and frees it after the last one. */
-void spokei_tls_drop(struct spokei_tls *tls);
-
-/* --- steps.c */
-
-/* Begins a step with the bytes in `raw`: link->step. The loop takes it if tls->here is set, or no
- * thread does, and it is over then. Else the stream is ready when it is. Returns 0 or -ENOMEM. */
-int spokei_tls_step_begin(struct spokei_tls_link *link);
-
-/* Returns the step, whose memory it frees. It is over. */
-struct spokei_tls_step spokei_tls_step_end(struct spokei_tls_link *link);
-
-/* --- open.c */
+/* --- handshake.c */
 
 int spokei_tls_open(struct spokei_stream *stream);
 
-/* Begins the handshake of an accepted stream, which has sent these bytes: a ClientHello, and maybe
- * more. It has no state yet. As open() of a stream. */
-int spokei_tls_accept(struct spokei_stream *stream, struct spoke_span bytes);
+/* Returns for what a stream that is not open has its descriptor watched, but for bytes in `lag`. */
+unsigned spokei_tls_handshake_wants(const struct spokei_tls_link *link);
 
-/* Takes the stream out of the queues of handshakes. */
-void spokei_tls_leave(struct spokei_tls_link *link);
+/* Ends the handshake of a stream that is closed. A step that is away ends by itself. */
+void spokei_tls_end_handshake(struct spokei_tls_link *link);
 
 /* Prepares the queues of handshakes. */
 void spokei_tls_open_init(struct spokei_tls *tls);
 
-/* --- collect.c */
-
-/* Writes the kind of accepted streams until then, without its owner. */
+/* Writes the kind of accepted streams until their ClientHello is whole, without its owner. */
 void spokei_tls_collector(struct spokei_stream_kind *ret);
 
 /* --- reload.c */
@@ -341,22 +325,9 @@ SPOKE_MUST_USE int spokei_tls_reload_new(struct spokei_tls *tls,
 					 const struct spokei_tls_prints *prints);
 void spokei_tls_reload_free(struct spokei_tls_reload *reload);
 
-/* --- flow.c */
+/* --- tls.c */
 
-ssize_t spokei_tls_read(struct spokei_stream *stream, void *bytes, size_t len);
-size_t spokei_tls_pending(const struct spokei_stream *stream);
-ssize_t spokei_tls_write(struct spokei_stream *stream, const struct iovec *parts, int count);
-int spokei_tls_flush(struct spokei_stream *stream);
-int spokei_tls_shut(struct spokei_stream *stream);
-
-/* --- look.c */
-
-/* The slot `look` of the streams. */
-bool spokei_tls_look(const struct spokei_stream *stream, struct spoke_tls_info *ret_info);
-
-/* Reports events before the end of this side's certificate, if it has one, until the end. Returns 0
- * or an error of spoke_alarm_after(). */
-SPOKE_MUST_USE int spokei_tls_term_begin(struct spokei_tls *tls);
-void spokei_tls_term_end(struct spokei_tls *tls);
+/* Ends a use of the owner's part, and frees it after the last one. */
+void spokei_tls_drop(struct spokei_tls *tls);
 
 #endif
