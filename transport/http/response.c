@@ -32,13 +32,15 @@ add(struct spokei_buffer *out, const char *format, ...)
 	return spokei_buffer_append(out, text, (size_t)len);
 }
 
-const char *spokei_http_reason(int status)
+static const char *reason_of(int status)
 {
 	switch (status) {
-	case 200:
-		return "OK";
+	case 100:
+		return "Continue";
 	case 202:
 		return "Accepted";
+	case 204:
+		return "No Content";
 	case 401:
 		return "Unauthorized";
 	case 403:
@@ -91,18 +93,30 @@ static int add_policy(struct spokei_buffer *out, const char *nonce)
 		   nonce, nonce);
 }
 
+int spokei_http_begin_head(struct spokei_buffer *out, int status)
+{
+	static const char ok[] = "HTTP/1.1 200 OK\r\n";
+	int error;
+
+	if (status == 200)
+		return spokei_buffer_append(out, ok, sizeof(ok) - 1);
+	error = add(out, "HTTP/1.1 %d %s\r\n", status, reason_of(status));
+	if (error == 0 && status == 401)
+		error = add(out, "WWW-Authenticate: Bearer\r\n");
+	return error;
+}
+
 int spokei_http_response_head(struct spokei_buffer *out,
 			      const struct spokei_http_response *response)
 {
-	int error = add(out, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\n", response->status,
-			spokei_http_reason(response->status), response->type);
+	int error = spokei_http_begin_head(out, response->status);
 
+	if (error == 0)
+		error = add(out, "Content-Type: %s\r\n", response->type);
 	if (error == 0 && response->len != SPOKEI_HTTP_UNTIL_CLOSE)
 		error = add(out, "Content-Length: %zu\r\n", response->len);
 	if (error == 0 && response->allow != NULL)
 		error = add(out, "Allow: %s\r\n", response->allow);
-	if (error == 0 && response->status == 401)
-		error = add(out, "WWW-Authenticate: Bearer\r\n");
 	if (error == 0 && response->more != NULL)
 		error = spokei_buffer_append(out, response->more, strlen(response->more));
 	if (error == 0)

@@ -33,9 +33,9 @@ struct spokei_http_response {
 SPOKE_MUST_USE int spokei_http_response_head(struct spokei_buffer *out,
 					     const struct spokei_http_response *response);
 
-/* Returns the phrase after the number of a status, e.g. "Not Found"; of one that spoke never sends,
- * that of 400. */
-const char *spokei_http_reason(int status);
+/* Appends the status line, and the field that has to follow status 401. The phrase of a status that
+ * spoke never sends is that of 400. Returns as above. */
+SPOKE_MUST_USE int spokei_http_begin_head(struct spokei_buffer *out, int status);
 
 /* Returns the sentence for a status of spokei_http_read(), or for SPOKEI_HTTP_TIMEOUT. */
 const char *spokei_http_fault(int status);

@@ -8,6 +8,7 @@
 #include "transport/http/request.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 /* --- the handshake
@@ -74,34 +75,23 @@ bool spokei_upgrade_accept(struct spoke_span key, char accept[SPOKEI_UPGRADE_ACC
 	return true;
 }
 
-static size_t add(char *head, size_t at, const char *text)
-{
-	for (; *text != '\0'; text++) {
-		SPOKE_ASSERT(at < SPOKEI_UPGRADE_HEAD_MAX);
-		head[at++] = *text;
-	}
-	return at;
-}
-
 size_t spokei_upgrade_head(const struct spokei_upgrade *request, const char *protocol,
 			   char head[SPOKEI_UPGRADE_HEAD_MAX])
 {
 	char accept[SPOKEI_UPGRADE_ACCEPT];
-	size_t len = 0;
 	bool is_valid = spokei_upgrade_accept(request->key, accept);
+	int len;
 
 	SPOKE_ASSERT(is_valid);
 	SPOKE_ASSERT(protocol == NULL || (strlen(protocol) < SPOKEI_UPGRADE_PROTOCOL &&
 					  spokei_upgrade_offers(request, protocol)));
-	len = add(head, len,
-		  "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
-		  "Connection: Upgrade\r\nSec-WebSocket-Accept: ");
-	len = add(head, len, accept);
-	if (protocol != NULL) {
-		len = add(head, len, "\r\nSec-WebSocket-Protocol: ");
-		len = add(head, len, protocol);
-	}
-	return add(head, len, "\r\n\r\n");
+	len = snprintf(head, SPOKEI_UPGRADE_HEAD_MAX,
+		       "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
+		       "Connection: Upgrade\r\nSec-WebSocket-Accept: %s%s%s\r\n\r\n",
+		       accept, protocol ? "\r\nSec-WebSocket-Protocol: " : "",
+		       protocol ? protocol : "");
+	SPOKE_ASSERT(len > 0 && len < (int)SPOKEI_UPGRADE_HEAD_MAX);
+	return (size_t)len;
 }
 
 /* --- frames

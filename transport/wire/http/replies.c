@@ -25,12 +25,13 @@
 
 #define LENGTH_DIGITS 10u
 #define NUMBER_MAX 24u
+#define CONTINUE 100
+#define NO_CONTENT 204
 #define TOO_MANY 429
 #define UNAVAILABLE 503
 
 #define TEXT(text) (text), sizeof(text) - 1
 
-static const char head_ok[] = "HTTP/1.1 200 OK\r\n";
 static const char head_rest[] = "Content-Type: application/json\r\n"
 				"Cache-Control: no-store\r\n"
 				"X-Content-Type-Options: nosniff\r\n"
@@ -159,21 +160,18 @@ static void put_allow(struct response *response)
 		put(response, TEXT("Allow: POST, OPTIONS\r\n"));
 }
 
+static void put_status(struct response *response, int status)
+{
+	if (response->error == SPOKE_OK)
+		response->error = spokei_http_begin_head(response->out, status);
+}
+
 /* Writes the head of a status. Returns the place of the number after Content-Length. */
 static size_t put_head(struct response *response, int status)
 {
-	char line[64];
 	size_t at;
 
-	if (status == 200) {
-		put(response, TEXT(head_ok));
-	} else {
-		(void)snprintf(line, sizeof(line), "HTTP/1.1 %d %s\r\n", status,
-			       spokei_http_reason(status));
-		put_text(response, line);
-	}
-	if (status == 401)
-		put(response, TEXT("WWW-Authenticate: Bearer\r\n"));
+	put_status(response, status);
 	if (status == 405)
 		put_allow(response);
 	if (status == UNAVAILABLE || status == TOO_MANY)
@@ -280,7 +278,7 @@ static void write_reply(struct response *response)
 /* Pages of listed origins may send any header, within limits of the browser. */
 static void write_options(struct response *response)
 {
-	put(response, TEXT("HTTP/1.1 204 No Content\r\n"));
+	put_status(response, NO_CONTENT);
 	put_allow(response);
 	if (response->message->id >> SPOKEI_HTTP_ID_ORIGIN & 0xff) {
 		put_text(response, may_be_safe(response)
@@ -302,12 +300,14 @@ int spokei_http_wire_write(const struct spokei_wire_limits *limits,
 
 	if (message->kind != SPOKEI_REPLY)
 		return SPOKE_EUNSUPPORTED;
-	if (message->id & SPOKEI_HTTP_ID_CONTINUE)
-		put(&response, TEXT("HTTP/1.1 100 Continue\r\n\r\n"));
-	else if (message->id & SPOKEI_HTTP_ID_OPTIONS)
+	if (message->id & SPOKEI_HTTP_ID_CONTINUE) {
+		put_status(&response, CONTINUE);
+		put(&response, TEXT("\r\n"));
+	} else if (message->id & SPOKEI_HTTP_ID_OPTIONS) {
 		write_options(&response);
-	else
+	} else {
 		write_reply(&response);
+	}
 	if (response.error)
 		spokei_buffer_truncate(out, before);
 	return response.error;
@@ -320,7 +320,6 @@ int spokei_http_wire_write(const struct spokei_wire_limits *limits,
  * after status 101 the stream is of another protocol: both break the stream. */
 
 #define FINAL 200 /* statuses below announce another response */
-#define NO_CONTENT 204
 #define NOT_MODIFIED 304
 #define ERROR 400 /* the first status of an error */
 /* Attachments take as much as a request's head. */
