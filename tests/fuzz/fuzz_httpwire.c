@@ -141,7 +141,7 @@ static struct story read_in(const struct spokei_wire_limits *limits, const uint8
 static void check_skim(const uint8_t *data, size_t size)
 {
 	struct spokei_http_request request;
-	size_t len = spokei_http_skim(data, size);
+	size_t len = spokei_http_find_end(data, size);
 	int status = spokei_http_read_head(data, size, NULL, NULL, &request);
 
 	if (status == SPOKEI_HTTP_MORE)

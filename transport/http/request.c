@@ -615,7 +615,7 @@ static bool is_field(struct spoke_span line, const char *name)
 }
 
 /* Takes the length of the body from its line. Returns false if another line could tell the end. */
-static bool skim_line(struct spoke_span line, size_t *length)
+static bool note_length(struct spoke_span line, size_t *length)
 {
 	struct spoke_span name;
 	struct spoke_span value;
@@ -626,7 +626,7 @@ static bool skim_line(struct spoke_span line, size_t *length)
 	return !is_field(line, "transfer-encoding") && !is_field(line, "expect");
 }
 
-size_t spokei_http_skim(const void *bytes, size_t len)
+size_t spokei_http_find_end(const void *bytes, size_t len)
 {
 	const char *text = bytes;
 	const char *end;
@@ -651,7 +651,7 @@ size_t spokei_http_skim(const void *bytes, size_t len)
 		case 'E':
 		case 't':
 		case 'T':
-			if (!skim_line(line, &length))
+			if (!note_length(line, &length))
 				return 0;
 			break;
 		default:

@@ -134,7 +134,7 @@ size_t spokei_http_chunks_join(const void *bytes, void *to);
  * known length. Checks nothing: spokei_http_read_head() finds the same end, or an error. Returns
  * the length of the request; 0: only spokei_http_read_head() can tell.
  */
-size_t spokei_http_skim(const void *bytes, size_t len);
+size_t spokei_http_find_end(const void *bytes, size_t len);
 
 /* --- texts
  *

@@ -7,9 +7,9 @@
 #include "transport/wire/mprpc.h"
 
 #include "transport/codec/codec.h"
-#include "transport/wire/hop.h"
 #include "transport/wire/memo.h"
 #include "transport/wire/put.h"
+#include "transport/wire/skip.h"
 
 /* The first field of a frame, and the number of fields. */
 enum {
@@ -51,12 +51,12 @@ static bool is_array(unsigned char first)
 }
 
 /* Returns the length of a frame of small values if it is complete and within the limits; else 0. */
-static size_t hop_frame(const struct spoke_value_limits *frame, struct spoke_span bytes)
+static size_t skip_frame(const struct spoke_value_limits *frame, struct spoke_span bytes)
 {
 	const unsigned char *at = bytes.data;
 	uint32_t items;
-	size_t len = spokei_hop_small(at, at + bytes.len, spokei_hop_containers(frame->depth_max),
-				      &items);
+	size_t len = spokei_skip_small(at, at + bytes.len, spokei_skip_containers(frame->depth_max),
+				       &items);
 
 	return len > 0 && len <= frame->bytes_max && items <= spokei_limits_items(frame) ? len : 0;
 }
@@ -88,7 +88,7 @@ static int mprpc_cut(const struct spokei_wire_limits *limits, struct spokei_cut 
 
 		if (!is_array(*at))
 			return SPOKE_EPROTOCOL;
-		*ret_len = hop_frame(&frame, bytes);
+		*ret_len = skip_frame(&frame, bytes);
 		if (*ret_len > 0)
 			return 0;
 		spokei_skim_start_stream(&skim, &frame);
@@ -116,7 +116,7 @@ static bool next_u64(struct spoke_cursor *fields, uint64_t *ret)
 {
 	struct spoke_value field;
 
-	return spokei_hop_next(fields, &field) && spokei_hop_u64(field, ret) == 0;
+	return spokei_skip_next(fields, &field) && spokei_skip_u64(field, ret) == 0;
 }
 
 /* Returns the unread rest as one value. */
@@ -156,7 +156,7 @@ static int read_name(const struct spokei_wire_limits *limits, struct spokei_memo
 		fields->left--;
 		return 0;
 	}
-	if (!spokei_hop_next(fields, &field) || spokei_hop_str(field, &name) != 0)
+	if (!spokei_skip_next(fields, &field) || spokei_skip_str(field, &name) != 0)
 		return SPOKE_EBADREQUEST;
 	return split_name(limits, name, message) ? 0 : SPOKE_EBADREQUEST;
 }
@@ -173,7 +173,7 @@ static int read_call(const struct spokei_wire_limits *limits, struct spokei_memo
 	if (result != 0)
 		return result;
 	len = (size_t)(fields->at - at);
-	if (spokei_hop_array(last_field(fields), &params) != 0)
+	if (spokei_skip_array(last_field(fields), &params) != 0)
 		return SPOKE_EBADREQUEST;
 	message->args = spokei_span(params.at, (size_t)(params.end - params.at));
 	message->arg_count = (size_t)params.left;
@@ -196,7 +196,7 @@ static void read_error(struct spoke_value error, struct spokei_message *message)
 	if (spoke_value_bytes(error, &message->error_text) == 0 ||
 	    spoke_cursor_array(error, &parts) != 0)
 		return;
-	for (int i = 0; i < 2 && spokei_hop_next(&parts, &part); i++) {
+	for (int i = 0; i < 2 && spokei_skip_next(&parts, &part); i++) {
 		if (spoke_value_i32(part, &code) == 0)
 			message->error_code = code;
 		else if (spoke_value_bytes(part, &text) == 0)
@@ -208,7 +208,7 @@ static int read_reply(struct spoke_cursor *fields, struct spokei_message *messag
 {
 	struct spoke_value error;
 
-	if (!spokei_hop_next(fields, &error))
+	if (!spokei_skip_next(fields, &error))
 		return SPOKE_EBADREPLY;
 	if (error.data[0] == 0xc0)
 		message->value = last_field(fields);
@@ -240,7 +240,7 @@ static int mprpc_read(const struct spokei_wire_limits *limits, struct spokei_mem
 	int result;
 
 	(void)scratch;
-	if (spokei_hop_array(array, &fields) != 0)
+	if (spokei_skip_array(array, &fields) != 0)
 		return SPOKE_EPROTOCOL;
 	count = fields.left;
 	if (!next_u64(&fields, &type) || type > TYPE_NOTIFICATION)
@@ -317,8 +317,8 @@ static int check_values(const struct spoke_value_limits *frame, uint32_t depth, 
 	items_max -= items;
 	for (; left > 0 && at < end; left--) {
 		uint32_t taken;
-		size_t len = spokei_hop_small(at, end, spokei_hop_containers(inside.depth_max),
-					      &taken);
+		size_t len = spokei_skip_small(at, end, spokei_skip_containers(inside.depth_max),
+					       &taken);
 
 		if (len == 0 || taken > items_max)
 			break;

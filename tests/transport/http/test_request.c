@@ -134,10 +134,10 @@ TEST(skim_finds_same_end_as_parser)
 				   "Traceparent: x\r\n\r\nabcGET / HTTP/1.1\r\n\r\n";
 	struct spokei_http_request request;
 
-	assert_int_equal(spokei_http_skim(more, sizeof(more) - 1), sizeof(more) - 1 - 18);
+	assert_int_equal(spokei_http_find_end(more, sizeof(more) - 1), sizeof(more) - 1 - 18);
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		for (size_t len = 0; len <= strlen(rows[i].text); len++) {
-			size_t found = spokei_http_skim(rows[i].text, len);
+			size_t found = spokei_http_find_end(rows[i].text, len);
 			int status = spokei_http_read_head(rows[i].text, len, NULL, NULL, &request);
 
 			if (status == SPOKEI_HTTP_WHOLE || status == SPOKEI_HTTP_MORE)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of a stream over shared memory, for the files of this folder. */
+/* The state of a stream over shared memory. */
 #ifndef SPOKEI_TRANSPORT_STREAM_SHM_PARTS_H
 #define SPOKEI_TRANSPORT_STREAM_SHM_PARTS_H
 
@@ -44,8 +44,5 @@ struct spokei_shm_link {
 	bool told;   /* read() has given the end */
 	struct spoke_shared shared;
 };
-
-/* The handshake, as the slot open(). */
-int spokei_shm_open(struct spokei_stream *stream);
 
 #endif

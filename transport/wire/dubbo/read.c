@@ -5,9 +5,9 @@
 #include "transport/codec/codec.h"
 #include "transport/wire/dubbo/exception.h"
 #include "transport/wire/dubbo/head.h"
-#include "transport/wire/hop.h"
 #include "transport/wire/memo.h"
 #include "transport/wire/message.h"
+#include "transport/wire/skip.h"
 
 /* --- the values of a body
  *
@@ -88,13 +88,13 @@ static int walk(struct spokei_dubbo_body *body)
 	const unsigned char *end = body->end;
 	const unsigned char *at = body->at;
 	const unsigned char *last = at;
-	unsigned containers = spokei_hop_containers(body->depth_max);
+	unsigned containers = spokei_skip_containers(body->depth_max);
 	uint32_t items = body->items;
 	size_t count = 0;
 
 	while (at < end) {
 		uint32_t inside;
-		size_t len = spokei_hop_small(at, end, containers, &inside);
+		size_t len = spokei_skip_small(at, end, containers, &inside);
 
 		if (SPOKEI_LIKELY(len > 0 && inside <= items)) {
 			items -= inside;
@@ -155,7 +155,7 @@ static int read_text(const struct spokei_dubbo_body *body, struct spoke_value va
 		*ret = spokei_span(value.data, 0);
 		return 0;
 	}
-	return spokei_hop_str(value, ret) == 0 ? 0 : body->bad;
+	return spokei_skip_str(value, ret) == 0 ? 0 : body->bad;
 }
 
 /* Do the same with a limit for the length of names, the second for the next of the first values. */
@@ -261,15 +261,15 @@ static int read_marks(const struct spokei_dubbo_body *body, struct spokei_messag
 	size_t count = 0;
 
 	clear_marks(ret_marks);
-	if (spokei_hop_map(message->attachments, &pairs) != 0)
+	if (spokei_skip_map(message->attachments, &pairs) != 0)
 		return body->bad;
 	if (pairs.left / 2 > SPOKEI_DUBBO_ATTACHMENTS_MAX)
 		return too_large(message, MANY_ATTACHMENTS);
-	while (spokei_hop_next(&pairs, &key) && spokei_hop_next(&pairs, &value)) {
+	while (spokei_skip_next(&pairs, &key) && spokei_skip_next(&pairs, &value)) {
 		struct spoke_value *mark;
 		struct spoke_span text;
 
-		if (spokei_hop_str(key, &text) != 0)
+		if (spokei_skip_str(key, &text) != 0)
 			return body->bad;
 		if (text.len > SPOKEI_DUBBO_KEY_MAX)
 			return too_large(message, LONG_KEY);
@@ -292,7 +292,7 @@ static bool read_ms(struct spoke_value value, int64_t *ret)
 
 	if (value.len == 0)
 		return false;
-	if (spokei_hop_str(value, &text) != 0)
+	if (spokei_skip_str(value, &text) != 0)
 		return spoke_value_i64(value, ret) == 0;
 	if (text.len == 0)
 		return false;
@@ -360,8 +360,8 @@ static bool remember_tail(struct spokei_memo *memo, const struct spokei_dubbo_bo
 
 	/* spokei_shape_is_told() may read the first two bytes after the arguments. */
 	if (len < 2 || len > sizeof(memo->bytes) - memo->len ||
-	    spokei_hop_small(body->last, body->end, spokei_hop_containers(body->depth_max),
-			     &memo->tail_items) != len)
+	    spokei_skip_small(body->last, body->end, spokei_skip_containers(body->depth_max),
+			      &memo->tail_items) != len)
 		return false;
 	memcpy(memo->bytes + memo->len, body->last, len);
 	memo->tail = (uint16_t)len;
@@ -716,7 +716,7 @@ static int read_marked(struct spokei_dubbo_body *body, struct spokei_message *me
 	uint64_t marker = 0;
 	int result = 0;
 
-	if (!spokei_dubbo_next(body, &value) || spokei_hop_u64(value, &marker) != 0 || marker > 5)
+	if (!spokei_dubbo_next(body, &value) || spokei_skip_u64(value, &marker) != 0 || marker > 5)
 		return body->bad;
 	if (marker % 3 == 0)
 		result = spokei_dubbo_read_exception(body, message);

@@ -6,9 +6,9 @@
 
 #include "transport/codec/codec.h"
 #include "transport/wire/dubbo/head.h"
-#include "transport/wire/hop.h"
 #include "transport/wire/memo.h"
 #include "transport/wire/message.h"
+#include "transport/wire/skip.h"
 
 /* --- the values of a body
  *

@@ -8,7 +8,7 @@
 #include "transport/wire/codecs.h"
 #include "transport/wire/dubbo/read.h"
 #include "transport/wire/dubbo/write.h"
-#include "transport/wire/hop.h"
+#include "transport/wire/skip.h"
 
 /* --- shortcuts
  *
@@ -496,7 +496,7 @@ static struct spoke_span after_names(struct spoke_span values)
 	struct spoke_cursor cursor = spoke_cursor_bytes(values);
 	struct spoke_value name;
 
-	for (unsigned i = 0; i < NAMES && spokei_hop_next(&cursor, &name); i++)
+	for (unsigned i = 0; i < NAMES && spokei_skip_next(&cursor, &name); i++)
 		continue;
 	return spoke_cursor_rest(&cursor);
 }

@@ -5,8 +5,8 @@
 #include "core/value/java.h"
 #include "transport/codec/codec.h"
 #include "transport/wire/dubbo/exception.h"
-#include "transport/wire/hop.h"
 #include "transport/wire/put.h"
+#include "transport/wire/skip.h"
 
 /* --- types of arguments
  *
@@ -163,7 +163,7 @@ static void types_plan(const struct spokei_message *message, struct spokei_dubbo
 	if (ret->len > 0 || message->generic)
 		return;
 	args = spoke_cursor_bytes(message->args);
-	while (spokei_hop_next(&args, &value)) {
+	while (spokei_skip_next(&args, &value)) {
 		const struct spokei_dubbo_type *type = describe(value);
 
 		if (ret->count < TYPES_KEPT)
@@ -194,7 +194,7 @@ static unsigned char *types_put(unsigned char *at, const struct spokei_dubbo_typ
 		return at;
 	}
 	cursor = spoke_cursor_bytes(args);
-	while (spokei_hop_next(&cursor, &value)) {
+	while (spokei_skip_next(&cursor, &value)) {
 		const struct spokei_dubbo_type *type = describe(value);
 
 		at = type->len > 0 ? put_type(at, type) : put_class(at, value);

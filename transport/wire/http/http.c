@@ -527,7 +527,7 @@ static int cut_head(const struct spokei_wire_limits *limits, struct spokei_cut_h
 	    memcmp(bytes.data, response, sizeof(response) - 1) == 0)
 		return SPOKE_EPROTOCOL;
 	/* Most requests arrive as a whole; the reader parses their heads anyway. */
-	len = spokei_http_skim(bytes.data, bytes.len);
+	len = spokei_http_find_end(bytes.data, bytes.len);
 	if (len > 0) {
 		*ret_len = len;
 		return 0;

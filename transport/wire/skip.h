@@ -4,8 +4,8 @@
  * loop determines the length and validates it. Everything else is left to the validator and the
  * cursor, which give the same results. Stateless; any thread.
  */
-#ifndef SPOKEI_TRANSPORT_WIRE_HOP_H
-#define SPOKEI_TRANSPORT_WIRE_HOP_H
+#ifndef SPOKEI_TRANSPORT_WIRE_SKIP_H
+#define SPOKEI_TRANSPORT_WIRE_SKIP_H
 
 #include "core/value/shape.h"
 #include "timer/base.h"
@@ -14,8 +14,8 @@
 
 /* Returns the length of the head of a map of at most 15 pairs in the forms with 2 or 4 bytes of
  * length, which translated maps have; 0 for any other value. */
-static inline size_t spokei_hop_map_head(const unsigned char *at, const unsigned char *end,
-					 uint32_t *ret_pairs)
+static inline size_t spokei_skip_map_head(const unsigned char *at, const unsigned char *end,
+					  uint32_t *ret_pairs)
 {
 	size_t width = *at == 0xdf ? 4 : *at == 0xde ? 2 : SIZE_MAX;
 	uint64_t pairs;
@@ -32,8 +32,8 @@ static inline size_t spokei_hop_map_head(const unsigned char *at, const unsigned
  * inside; 0 if the value is different or incomplete. At most `containers` containers are accepted
  * in all, which also bounds the depth. `ret_items`: the number of values, including the outermost.
  */
-static inline size_t spokei_hop_small(const unsigned char *at, const unsigned char *end,
-				      unsigned containers, uint32_t *ret_items)
+static inline size_t spokei_skip_small(const unsigned char *at, const unsigned char *end,
+				       unsigned containers, uint32_t *ret_items)
 {
 	const unsigned char *start = at;
 	uint32_t items = 1;
@@ -51,7 +51,7 @@ static inline size_t spokei_hop_small(const unsigned char *at, const unsigned ch
 			at += len;
 			if (SPOKEI_LIKELY(len > 0))
 				continue;
-			len = spokei_hop_map_head(at, end, &inside);
+			len = spokei_skip_map_head(at, end, &inside);
 			if (len == 0)
 				return 0;
 			inside *= 2;
@@ -67,14 +67,14 @@ static inline size_t spokei_hop_small(const unsigned char *at, const unsigned ch
 }
 
 /* Returns the number of containers to accept for this limit of depth. */
-static inline unsigned spokei_hop_containers(uint32_t depth_max)
+static inline unsigned spokei_skip_containers(uint32_t depth_max)
 {
 	return depth_max < 16 ? depth_max : 16;
 }
 
 /* The fast path of spoke_cursor_next(). No address of the caller's variables escapes, so they may
  * stay in registers. */
-static inline bool spokei_hop_next(struct spoke_cursor *cursor, struct spoke_value *ret)
+static inline bool spokei_skip_next(struct spoke_cursor *cursor, struct spoke_value *ret)
 {
 	const unsigned char *at = cursor->at;
 	size_t len = cursor->left > 0 && at < cursor->end ? spokei_shape_hop(at, cursor->end) : 0;
@@ -98,7 +98,7 @@ static inline bool spokei_hop_next(struct spoke_cursor *cursor, struct spoke_val
 }
 
 /* The fast path of spoke_value_u64(). */
-static inline int spokei_hop_u64(struct spoke_value value, uint64_t *ret)
+static inline int spokei_skip_u64(struct spoke_value value, uint64_t *ret)
 {
 	const unsigned char *at = value.data;
 
@@ -120,7 +120,7 @@ static inline int spokei_hop_u64(struct spoke_value value, uint64_t *ret)
 }
 
 /* The fast path of spoke_cursor_array(). */
-static inline int spokei_hop_array(struct spoke_value value, struct spoke_cursor *ret)
+static inline int spokei_skip_array(struct spoke_value value, struct spoke_cursor *ret)
 {
 	size_t count = value.len > 0 ? (size_t)(value.data[0] ^ 0x90) : SIZE_MAX;
 
@@ -139,7 +139,7 @@ static inline int spokei_hop_array(struct spoke_value value, struct spoke_cursor
 }
 
 /* The fast path of spoke_cursor_map(). */
-static inline int spokei_hop_map(struct spoke_value value, struct spoke_cursor *ret)
+static inline int spokei_skip_map(struct spoke_value value, struct spoke_cursor *ret)
 {
 	size_t pairs = value.len > 0 ? (size_t)(value.data[0] ^ 0x80) : SIZE_MAX;
 
@@ -158,7 +158,7 @@ static inline int spokei_hop_map(struct spoke_value value, struct spoke_cursor *
 }
 
 /* The fast path of spoke_value_str(). */
-static inline int spokei_hop_str(struct spoke_value value, struct spoke_span *ret)
+static inline int spokei_skip_str(struct spoke_value value, struct spoke_span *ret)
 {
 	size_t len = value.len > 0 ? (size_t)(value.data[0] ^ 0xa0) : SIZE_MAX;
 
