@@ -7,6 +7,7 @@
 #include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/engine/engine.h"
+#include "core/engine/reread.h"
 #include "core/text/secret.h"
 #include "transport/http/response.h"
 #include "transport/wire/message.h"
@@ -16,9 +17,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define FILE_MAX 4096u /* bytes of a file of tokens or keys */
-#define FILES_MAX 256u /* further ones are read when they are needed */
-#define LOOK_NS UINT64_C(60000000000)
+#define FILE_MAX 4096u   /* bytes of a file of tokens or keys */
+#define FILES_MAX 256u   /* further ones are read when they are needed */
 #define PATH_SHOWN 96u   /* bytes of a path in a sentence */
 #define AUTH_ACCESSKEY 1 /* number of the name */
 
@@ -541,14 +541,11 @@ void spokei_credentials_replace(struct spokei_credential_set *set, bool takes)
 
 struct spokei_credential_watch {
 	const struct spoke_env *env;
-	struct spokei_credential_set *set; /* NULL: its owner was freed while the pool was busy */
-	struct spoke_work work;
-	struct spoke_alarm alarm;
+	struct spokei_credential_set *set; /* not used after its end */
+	struct spokei_reread reread;
 	struct spokei_secret_files files; /* of the look that is under way */
 	uint64_t seen;                    /* ... their print */
 	uint64_t print;                   /* of the content in use; 0: not known */
-	bool busy;                        /* the work is at the pool */
-	bool stale;                       /* ... and the files in use may be others, or newer */
 };
 
 static const enum spokei_key paths[] = { SPOKEI_KEY_TOKEN_FILE, SPOKEI_KEY_ACCESS_SECRET_FILE };
@@ -583,26 +580,24 @@ static unsigned list_files(const struct spokei_credential_set *set,
 	return count;
 }
 
-static void look_run(struct spoke_work *work)
+static struct spokei_credential_watch *watch_of(struct spokei_reread *reread)
 {
-	struct spokei_credential_watch *watch =
-		spoke_container_of(work, struct spokei_credential_watch, work);
+	return spoke_container_of(reread, struct spokei_credential_watch, reread);
+}
+
+static bool begin_look(struct spokei_reread *reread)
+{
+	struct spokei_credential_watch *watch = watch_of(reread);
+
+	return list_files(watch->set, &watch->files) > 0;
+}
+
+static void read_look(struct spokei_reread *reread)
+{
+	struct spokei_credential_watch *watch = watch_of(reread);
 
 	spokei_secret_files_read(&watch->files);
 	watch->seen = print_files(&watch->files);
-}
-
-static void look_due(struct spoke_alarm *alarm);
-
-static void look_later(struct spokei_credential_watch *watch)
-{
-	struct spoke_engine *engine = watch->set->engine;
-
-	if (list_files(watch->set, NULL) == 0)
-		(void)spoke_alarm_cancel(&watch->alarm);
-	else if (spoke_alarm_after(engine, &watch->alarm, LOOK_NS, look_due))
-		spokei_event(engine, SPOKE_ELIMIT,
-			     "token.file: no timer is left; changes of the files are not noticed");
 }
 
 /* Uses the files that were read, if all are good. */
@@ -619,46 +614,33 @@ static void use_look(struct spokei_credential_watch *watch)
 		set->changed(set->changed_arg);
 }
 
-static void free_watch(struct spokei_credential_watch *watch)
+static uint64_t end_look(struct spokei_reread *reread, bool is_good)
 {
-	spokei_free(watch->env, watch, 1, sizeof(*watch));
-}
+	struct spokei_credential_watch *watch = watch_of(reread);
 
-static void look_done(struct spoke_work *work)
-{
-	struct spokei_credential_watch *watch =
-		spoke_container_of(work, struct spokei_credential_watch, work);
-
-	watch->busy = false;
 	/* A reload that has read older files would undo the change; the next look finds it. */
-	if (watch->set && work->status == 0 && !watch->stale && watch->seen != watch->print &&
+	if (is_good && watch->seen != watch->print &&
 	    !spokei_config_reloads(watch->set->user->config))
 		use_look(watch);
 	spokei_secret_files_fini(&watch->files);
-	if (watch->set == NULL)
-		free_watch(watch);
-	else if (work->status == 0 && watch->stale)
-		look_due(&watch->alarm);
-	else if (work->status == 0)
-		look_later(watch);
+	return SPOKEI_REREAD_NS;
 }
 
-static void look_due(struct spoke_alarm *alarm)
+static void free_watch(struct spokei_reread *reread)
 {
-	struct spokei_credential_watch *watch =
-		spoke_container_of(alarm, struct spokei_credential_watch, alarm);
-	const struct spoke_engine *engine = watch->set->engine;
+	struct spokei_credential_watch *watch = watch_of(reread);
 
-	watch->stale = false;
-	if (list_files(watch->set, &watch->files) == 0)
-		return;
-	watch->work = (struct spoke_work){ .run = look_run, .done = look_done };
-	watch->busy = watch->env->loop->offload(engine->loop, &watch->work) == 0;
-	if (watch->busy)
-		return;
 	spokei_secret_files_fini(&watch->files);
-	look_later(watch); /* the queue of the pool is full */
+	spokei_free(watch->env, watch, 1, sizeof(*watch));
 }
+
+static const struct spokei_reread_up reread_up = {
+	.key = "token.file",
+	.begin = begin_look,
+	.read = read_look,
+	.end = end_look,
+	.free = free_watch,
+};
 
 /* Looks at the files that are in use now. Their content is not known. */
 static void watch_again(struct spokei_credential_set *set)
@@ -668,9 +650,11 @@ static void watch_again(struct spokei_credential_set *set)
 	if (watch == NULL)
 		return;
 	watch->print = 0;
-	watch->stale = watch->busy;
-	if (!watch->busy)
-		look_later(watch);
+	spokei_reread_overtake(&watch->reread);
+	if (list_files(set, NULL) > 0)
+		spokei_reread_later(&watch->reread, SPOKEI_REREAD_NS);
+	else
+		(void)spoke_alarm_cancel(&watch->reread.alarm);
 }
 
 static int make_watch(struct spokei_credential_set *set)
@@ -685,6 +669,7 @@ static int make_watch(struct spokei_credential_set *set)
 		return SPOKE_ENOMEM;
 	watch->env = env;
 	watch->set = set;
+	watch->reread = (struct spokei_reread){ .up = &reread_up, .engine = set->engine };
 	spokei_secret_files_init(&watch->files, env);
 	set->watch = watch;
 	return SPOKE_OK;
@@ -692,12 +677,8 @@ static int make_watch(struct spokei_credential_set *set)
 
 static void end_watch(struct spokei_credential_watch *watch)
 {
-	if (watch == NULL)
-		return;
-	(void)spoke_alarm_cancel(&watch->alarm);
-	watch->set = NULL;
-	if (!watch->busy)
-		free_watch(watch);
+	if (watch && spokei_reread_end(&watch->reread))
+		free_watch(&watch->reread);
 }
 
 /* --- life */

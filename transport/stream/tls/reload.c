@@ -7,6 +7,7 @@
  */
 #include "core/base/env.h"
 #include "core/engine/engine.h"
+#include "core/engine/reread.h"
 #include "transport/stream/tls/parts.h"
 
 #include <spoke/engine.h>
@@ -17,7 +18,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LOOK_NS UINT64_C(60000000000)
 #define CHECKS 8u /* connections in a turn */
 
 static const char *const keys[] = { "tls.cert", "tls.key", "tls.ca", "tls.crl" };
@@ -37,8 +37,7 @@ struct spokei_tls_reload {
 	const struct spoke_env *env; /* a reading that is held may outlive the engine */
 	struct spoke_engine *engine;
 	struct spokei_tls *tls; /* not used after its end, which a reading may outlive */
-	struct spoke_work work;
-	struct spoke_alarm alarm;
+	struct spokei_reread reread;
 	struct spokei_task check;
 	struct spoke_list unchecked; /* open links that the new context has not verified yet */
 	uint32_t drained;            /* of those that it has */
@@ -51,10 +50,7 @@ struct spokei_tls_reload {
 	unsigned failures;                /* in a row; 0: nothing was refused */
 	struct reading look;
 	struct reading part; /* of a reload of other things */
-	bool busy;           /* the look is at the pool */
 	bool held;           /* `part` is in use */
-	bool wanted;         /* another look is to follow */
-	bool stale;          /* the look may have read older files than those in use */
 	bool missed;         /* a look was not used because `part` may have read older files */
 	bool dead;           /* its owner was freed meanwhile */
 };
@@ -89,9 +85,9 @@ static void drop_reading(struct reading *reading)
 	reading->context = NULL;
 }
 
-static void look_run(struct spoke_work *work)
+static struct spokei_tls_reload *reload_of(struct spokei_reread *reread)
 {
-	read_files(&spoke_container_of(work, struct spokei_tls_reload, work)->look);
+	return spoke_container_of(reread, struct spokei_tls_reload, reread);
 }
 
 /* --- afterwards */
@@ -207,78 +203,59 @@ static void destroy(struct spokei_tls_reload *reload)
 /* Frees it after its owner, when no thread uses it. */
 static void destroy_if_dead(struct spokei_tls_reload *reload)
 {
-	if (reload->dead && !reload->busy && !reload->held)
+	if (reload->dead && !reload->reread.busy && !reload->held)
 		destroy(reload);
 }
 
-static void look_due(struct spoke_alarm *alarm);
+/* --- looks */
+
+static bool begin_look(struct spokei_reread *reread)
+{
+	begin_reading(reload_of(reread), &reload_of(reread)->look);
+	return true;
+}
+
+static void read_look(struct spokei_reread *reread)
+{
+	read_files(&reload_of(reread)->look);
+}
 
 /* Certificate and key are not replaced in one step, so a refusal is soon followed by another look.
  */
-static void look_later(struct spokei_tls_reload *reload)
+static uint64_t end_look(struct spokei_reread *reread, bool is_good)
 {
-	static const uint64_t soon_ns[] = { LOOK_NS, UINT64_C(1000000000), UINT64_C(5000000000) };
-	uint64_t delay_ns = reload->failures < 3 ? soon_ns[reload->failures] : LOOK_NS;
+	static const uint64_t soon_ns[] = { SPOKEI_REREAD_NS, UINT64_C(1000000000),
+					    UINT64_C(5000000000) };
+	struct spokei_tls_reload *reload = reload_of(reread);
 
-	if (spoke_alarm_after(reload->engine, &reload->alarm, delay_ns, look_due))
-		spokei_event(reload->engine, SPOKE_ELIMIT,
-			     "tls: no timer is left; changes of the files are not noticed");
-}
-
-static void use_look(struct spokei_tls_reload *reload)
-{
-	if (reload->stale || reload->held) {
+	if (!is_good || reload->held) {
 		drop_reading(&reload->look);
-		reload->wanted = !reload->held;
 		reload->missed = reload->held;
 	} else if (reload->look.error) {
 		refuse(reload, &reload->look, false);
 	} else {
 		take(reload, &reload->look);
 	}
-	look_later(reload);
-	if (reload->wanted)
-		spokei_tls_reload(reload->tls);
+	return reload->failures < 3 ? soon_ns[reload->failures] : SPOKEI_REREAD_NS;
 }
 
-static void look_done(struct spoke_work *work)
+static void free_reread(struct spokei_reread *reread)
 {
-	struct spokei_tls_reload *reload = spoke_container_of(work, struct spokei_tls_reload, work);
-
-	reload->busy = false;
-	if (reload->dead)
-		destroy_if_dead(reload);
-	else if (work->status == 0)
-		use_look(reload);
-	else
-		drop_reading(&reload->look);
+	destroy_if_dead(reload_of(reread));
 }
 
-static void look_due(struct spoke_alarm *alarm)
-{
-	struct spokei_tls_reload *reload = spoke_container_of(alarm, struct spokei_tls_reload,
-							      alarm);
-
-	spokei_tls_reload(reload->tls);
-}
+static const struct spokei_reread_up reread_up = {
+	.key = "tls",
+	.begin = begin_look,
+	.read = read_look,
+	.end = end_look,
+	.free = free_reread,
+};
 
 void spokei_tls_reload(struct spokei_tls *tls)
 {
-	struct spokei_tls_reload *reload = tls ? tls->reload : NULL;
-	const struct spoke_env *env;
-
-	if (reload == NULL)
-		return;
-	env = reload->engine->env;
-	reload->wanted = reload->busy;
-	if (reload->busy)
-		return;
-	reload->stale = false;
-	begin_reading(reload, &reload->look);
-	reload->work = (struct spoke_work){ .run = look_run, .done = look_done };
-	reload->busy = env->loop->offload(tls->engine->loop, &reload->work) == 0;
-	if (!reload->busy)
-		look_later(reload); /* the queue of the pool is full */
+	if (tls && tls->reload)
+		spokei_reread_now(&tls->reload->reread);
 }
 
 /* --- as a part of a reload of other things */
@@ -330,7 +307,7 @@ void spokei_tls_let_go(struct spoke_list *held, bool takes)
 		reload->held = false;
 		if (takes && !reload->dead) {
 			take(reload, reading);
-			reload->stale = reload->busy;
+			spokei_reread_overtake(&reload->reread);
 		}
 		drop_reading(reading);
 		if (reload->missed && !reload->dead)
@@ -386,14 +363,16 @@ int spokei_tls_reload_new(struct spokei_tls *tls, const struct spokei_tls_option
 	}
 	reload->prints = *prints;
 	tls->reload = reload;
-	return spoke_alarm_after(tls->engine, &reload->alarm, LOOK_NS, look_due);
+	reload->reread = (struct spokei_reread){ .up = &reread_up, .engine = tls->engine };
+	spokei_reread_later(&reload->reread, SPOKEI_REREAD_NS);
+	return spoke_timer_armed(&reload->reread.alarm.timer) ? SPOKE_OK : SPOKE_ELIMIT;
 }
 
 void spokei_tls_reload_free(struct spokei_tls_reload *reload)
 {
 	if (reload == NULL)
 		return;
-	(void)spoke_alarm_cancel(&reload->alarm);
+	(void)spokei_reread_end(&reload->reread);
 	spokei_task_drop(&reload->check);
 	reload->dead = true;
 	destroy_if_dead(reload);
