@@ -157,14 +157,12 @@ static struct sums add_up(struct sim_process *process, const struct spokei_link 
 	return sums;
 }
 
-/* Returns whether connections that were closed at the end of this turn, by a handshake or by a
- * write into a ring, may wait for their end in the next one. Until then their requests count, and
- * the tokens that they show. */
+/* Returns whether connections that were closed in this turn may wait for their end in the next one:
+ * closed by another task, by a handshake at the end, or by a write into a ring. Until then their
+ * requests count, and the tokens that they show. */
 static bool may_reap(const struct sim_process *process)
 {
-	const struct sim_plan *plan = process->world->plan;
-
-	return (sim_plan_veils(plan) || plan->shares) && !spokei_list_empty(&process->engine->soon);
+	return !spokei_list_empty(&process->engine->soon);
 }
 
 static void check_link(struct sim_process *process, const struct spokei_link *link)

@@ -568,7 +568,7 @@ static int read_type_names(const struct spokei_dubbo_body *body, struct spoke_va
 {
 	struct spoke_cursor cursor;
 	struct spoke_value value;
-	struct spoke_span name;
+	struct spoke_span name = { NULL, 0 };
 	int result = 0;
 
 	*ret_count = 0;
