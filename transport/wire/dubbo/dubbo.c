@@ -317,26 +317,33 @@ static int write_event(const struct spokei_wire_limits *limits,
 	return spokei_dubbo_write_event(limits, &head, body, out);
 }
 
+static SPOKEI_NOINLINE int write_by_codec(const struct spokei_wire_limits *limits,
+					  const struct spokei_message *message,
+					  struct spokei_buffer *out)
+{
+	if (message->codec > SPOKEI_DUBBO_CODEC)
+		return SPOKE_EUNSUPPORTED;
+	if (message->kind == SPOKEI_REQUEST)
+		return spokei_dubbo_translate_request(limits, message, out);
+	if (message->kind == SPOKEI_REPLY)
+		return spokei_dubbo_translate_reply(limits, message, out);
+	return write_event(limits, message, out);
+}
+
 /* Writes events, and every message in another codec than msgpack. */
 static SPOKEI_NOINLINE int write_other(const struct spokei_wire_limits *limits,
 				       const struct spokei_message *message,
 				       struct spokei_buffer *out)
 {
-	bool direct = is_hessian2(limits, message);
+	bool done = false;
 
-	if (message->codec > SPOKEI_DUBBO_CODEC)
-		return SPOKE_EUNSUPPORTED;
-	if (message->kind == SPOKEI_REQUEST) {
-		if (direct && spokei_dubbo_direct_write_request(limits, message, out))
-			return 0;
-		return spokei_dubbo_translate_request(limits, message, out);
-	}
-	if (message->kind == SPOKEI_REPLY) {
-		if (direct && spokei_dubbo_direct_write_reply(limits, message, out))
-			return 0;
-		return spokei_dubbo_translate_reply(limits, message, out);
-	}
-	return write_event(limits, message, out);
+	if (SPOKEI_UNLIKELY(!is_hessian2(limits, message)))
+		return write_by_codec(limits, message, out);
+	if (message->kind == SPOKEI_REQUEST)
+		done = spokei_dubbo_direct_write_request(limits, message, out);
+	else if (message->kind == SPOKEI_REPLY)
+		done = spokei_dubbo_direct_write_reply(limits, message, out);
+	return SPOKEI_LIKELY(done) ? 0 : write_by_codec(limits, message, out);
 }
 
 static int dubbo_write(const struct spokei_wire_limits *limits,
