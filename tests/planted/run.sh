@@ -83,7 +83,8 @@ make_copy() { # <file>...
 	mkdir -p "$tree" "$logs" || return 1
 	git ls-files -z --cached --others --exclude-standard >"$copy/files" || return 1
 	tar -cf - --null --ignore-failed-read -T "$copy/files" 2>"$logs/copy.log" | tar -xf - -C "$tree"
-	(cd "$tree" && cmake --preset dev) >"$logs/configure.log" 2>&1 || return 1
+	# A bug may be one that the compiler warns of.
+	(cd "$tree" && cmake --preset dev -DSPOKE_WERROR=OFF) >"$logs/configure.log" 2>&1 || return 1
 	for file in "$@"; do
 		if [ "$file" = sim ]; then
 			build "$logs/build-sim.log" sim && cp "$built/tests/sim/sim" "$copy/sound" || return 1
