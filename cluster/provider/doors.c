@@ -220,7 +220,6 @@ void spokei_doors_take(struct spoke_provider *provider)
 		move_callers(provider->engine->env, &service_at(node)->next_callers,
 			     &service_at(node)->callers);
 	set_judge(provider);
-	spokei_doors_drain(provider);
 }
 
 /* --- life */

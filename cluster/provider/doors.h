@@ -21,7 +21,7 @@ SPOKE_MUST_USE int spokei_doors_open(struct spoke_provider *provider);
  * engine's newest event explains. */
 SPOKE_MUST_USE int spokei_doors_prepare_all(struct spoke_provider *provider);
 
-/* Puts these lists in force, and drains. */
+/* Puts these lists in force. The proof of a reload changes next, which drains. */
 void spokei_doors_take(struct spoke_provider *provider);
 
 /* Frees the prepared lists. */
