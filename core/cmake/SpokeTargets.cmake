@@ -90,44 +90,45 @@ function(spoke_library target kind)
 	endif()
 endfunction()
 
-# spoke_floor(<name> SOURCES <file>... [HEADERS <file>...] [PUBLIC <file>...] [ON <target>...]
-#             [USES <library>...] [SET <file set>])
+# spoke_floor(<name> [APART <file>...] [ON <target>...] [USES <library>...] [SET <file set>])
 #
 # Defines one floor: target spoke_<name>, which uses only the targets after ON. The floors above and the
-# tests link the floor, so tests can use hidden symbols. PUBLIC headers are in include/ and are
-# installed. USES are third-party libraries of the sources; users of the floor link them, but do not see
-# their headers. SET names a file set of the public headers other than HEADERS, to be installed apart.
+# tests link the floor, so tests can use hidden symbols. Its sources are all .c files of the folder but those
+# APART; its public headers, all of include/, are installed. USES are third-party libraries of the sources;
+# users of the floor link them, but do not see their headers. SET names a file set of the public headers
+# other than HEADERS, to be installed apart.
 function(spoke_floor name)
-	cmake_parse_arguments(PARSE_ARGV 1 arg "" "SET" "SOURCES;HEADERS;PUBLIC;ON;USES")
+	cmake_parse_arguments(PARSE_ARGV 1 arg "" "SET" "APART;ON;USES")
 	set(floor spoke_${name})
-	list(TRANSFORM arg_PUBLIC PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+	set(folder ${CMAKE_CURRENT_SOURCE_DIR})
+	file(GLOB_RECURSE sources RELATIVE ${folder} CONFIGURE_DEPENDS ${folder}/*.c)
+	file(GLOB public CONFIGURE_DEPENDS ${folder}/include/spoke/*.h)
+	list(REMOVE_ITEM sources ${arg_APART})
 	if(NOT arg_SET)
 		set(arg_SET HEADERS)
 	endif()
 
-	add_library(${floor} STATIC ${arg_SOURCES} ${arg_HEADERS})
+	add_library(${floor} STATIC ${sources})
 	spoke_settings(${floor})
 	target_compile_options(${floor} PRIVATE ${SPOKE_LTO})
 	# Tests link the ordinary code, because LTO for each test would take minutes.
 	target_link_options(${floor} INTERFACE $<$<BOOL:${SPOKE_LTO}>:-fno-lto>)
-	target_include_directories(${floor} PUBLIC ${PROJECT_SOURCE_DIR}
-		${CMAKE_CURRENT_SOURCE_DIR}/include)
+	target_include_directories(${floor} PUBLIC ${PROJECT_SOURCE_DIR} ${folder}/include)
 	target_link_libraries(${floor} PUBLIC ${arg_ON} PRIVATE ${arg_USES})
 
 	foreach(library spoke spoke_static)
 		target_sources(${library} PRIVATE $<TARGET_OBJECTS:${floor}>
-			PUBLIC FILE_SET ${arg_SET} TYPE HEADERS
-			BASE_DIRS ${CMAKE_CURRENT_SOURCE_DIR}/include FILES ${arg_PUBLIC})
+			PUBLIC FILE_SET ${arg_SET} TYPE HEADERS BASE_DIRS ${folder}/include FILES ${public})
 		target_link_libraries(${library} PRIVATE ${arg_USES})
 	endforeach()
 endfunction()
 
-# spoke_side_library(<name> SOURCES <file>... HEADERS <file>... ON <target>...)
+# spoke_side_library(<name> ON <target>... SOURCES <file>...)
 #
 # Sources of a floor that libspoke does not contain: a static library spoke_<name>, built when a target links it.
 function(spoke_side_library name)
-	cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;HEADERS;ON")
-	add_library(spoke_${name} STATIC EXCLUDE_FROM_ALL ${arg_SOURCES} ${arg_HEADERS})
+	cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ON;SOURCES")
+	add_library(spoke_${name} STATIC EXCLUDE_FROM_ALL ${arg_SOURCES})
 	spoke_settings(spoke_${name})
 	target_link_libraries(spoke_${name} PUBLIC ${arg_ON})
 endfunction()
@@ -148,14 +149,13 @@ function(spoke_embed floor file header name)
 	target_sources(spoke_${floor} PRIVATE ${output})
 endfunction()
 
-# spoke_adapter(<floor> <library> <definition> <sentence> SOURCES <file>... [HEADERS <file>...])
+# spoke_adapter(<floor> <library> <definition> <sentence> <file>...)
 #
-# Adds sources that need an optional library. With the library, defines the macro for the sources of the
-# floor; without it, prints the sentence.
+# Adds sources that need an optional library, which the floor has APART. With the library, defines the macro
+# for the sources of the floor; without it, prints the sentence.
 function(spoke_adapter name library definition sentence)
-	cmake_parse_arguments(PARSE_ARGV 4 arg "" "" "SOURCES;HEADERS")
 	if(TARGET ${library})
-		target_sources(spoke_${name} PRIVATE ${arg_SOURCES} ${arg_HEADERS})
+		target_sources(spoke_${name} PRIVATE ${ARGN})
 		target_compile_definitions(spoke_${name} PRIVATE ${definition})
 		foreach(target spoke_${name} spoke spoke_static)
 			target_link_libraries(${target} PRIVATE ${library})
