@@ -5,14 +5,14 @@
 #
 #   sh tests/bench/run.sh race [--quick] [--unix] [--results <file>]
 #       Calls of spoke, gRPC, ZeroMQ, nng, Cap'n Proto and redis (those that can be installed), and of
-#       a raw echo on libev and one on bare epoll, which are the limit. The server has core 0, the
+#       a thin RPC, which does what a call needs and nothing else: the limit. The server has core 0, the
 #       client core 1: libraries with threads of their own are held to one core a side. --unix adds
 #       rows over a unix socket; --results writes the tables as a chapter in Markdown, even after a
 #       failure. At a real-time priority (chrt -f 5 sh ...) other processes disturb little, and only the
 #       hypervisor's share counts as a disturbance.
 #   sh tests/bench/run.sh rpc [--quick] [--unix] [--spin]
-#       The same, with the raw echoes only. --spin measures spoke and bare epoll with a busy poll of
-#       50 us, compared with each other only.
+#       The same, with spoke, the thin RPC and a raw echo only. --spin measures those with a busy poll
+#       of 50 us, compared with each other only.
 #   sh tests/bench/run.sh waits [--quick] [--only <word>]
 #       Adaptive waiting against spin = off where it could harm: both sides on one core, pauses between
 #       calls, a busy machine, idle engines. Early writes as shipped against early in each turn and in

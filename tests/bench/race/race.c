@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The race: spoke and other RPC libraries with the same work; see contest.h. The raw echoes are
- * included as limits, and redis as a reference for the cost of a server. Prints all results as a
- * chapter in Markdown, which is also legible on a terminal.
+ * The race: spoke and other RPC libraries with the same work; see contest.h. A thin RPC is
+ * included as the limit, a raw echo as the share of the kernel, and redis as a reference for the
+ * cost of a server. Prints all results as a chapter in Markdown, which is also legible on a
+ * terminal.
  */
 #include "tests/bench/rpc/contest.h"
 #include "tests/bench/rpc/host.h"
@@ -43,12 +44,11 @@ static const struct contest_entry entries[] = {
 	{ "nng", NNG, "libnng-dev" },
 	{ "capnp", CAPNP, "libcapnp-dev" },
 	{ "redis", &rpc_redis, "redis-tools" },
-	{ "raw-libev", &rpc_raw_libev, "" },
+	{ "thin", &rpc_thin, "" },
+	{ "thin-spin", &rpc_thin_spin, "" },
 	{ "raw-epoll", &rpc_raw_epoll, "" },
-	{ "raw-epoll-early", &rpc_raw_epoll_early, "" },
 	{ "spoke-sleep", &rpc_spoke_sleep, "" },
 	{ "spoke-spin", &rpc_spoke_spin, "" },
-	{ "raw-epoll-spin", &rpc_raw_epoll_spin, "" },
 };
 
 /* --- the machine */
@@ -266,6 +266,5 @@ const struct contest contest = {
 	.quick_span_ms = 500,
 	.budget_s = 5 * 60,
 	.quick_budget_s = 40,
-	.is_mixed = true,
 	.print = print_results,
 };

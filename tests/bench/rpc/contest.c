@@ -18,7 +18,7 @@ static bool is_wanted(const struct contest_entry *entry, const char *only, bool 
 		return false;
 	if (only != NULL && strcmp(only, entry->name) != 0)
 		return false;
-	return spin == spins || (spins && (contest.is_mixed || only != NULL));
+	return spins || !spin;
 }
 
 struct contest_cast contest_gather(const char *only, bool spin, bool tls)

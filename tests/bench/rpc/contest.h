@@ -28,7 +28,6 @@ struct contest {
 	uint64_t quick_span_ms;
 	uint64_t budget_s; /* no measurement is repeated later than this after the start */
 	uint64_t quick_budget_s;
-	bool is_mixed; /* true: peers with a busy poll always take part; false: only with `spin` */
 	/* Prints the results of all patterns as a chapter in Markdown. */
 	void (*print)(FILE *out);
 };
@@ -41,9 +40,9 @@ struct contest_cast {
 	size_t count;
 };
 
-/* Selects the peers. `only` selects one of them, unless it is NULL; `spin` selects those with a
- * busy poll; `tls` those that can use it. Prints comments about missing peers and notes about the
- * others to stdout. */
+/* Selects the peers. `only` selects one of them, unless it is NULL; `spin` leaves out those
+ * without a busy poll; `tls` those that can use it. Prints comments about missing peers and notes
+ * about the others to stdout. */
 struct contest_cast contest_gather(const char *only, bool spin, bool tls);
 
 /* Returns whether the table has a peer of that name, installed or not. */

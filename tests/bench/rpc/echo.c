@@ -15,7 +15,6 @@
 
 #define IN_SIZE ((size_t)256 * 1024)
 #define BACKLOG 1024
-#define EARLY_MORE 5u /* as many bytes are needed for the next early write of a turn */
 
 union address {
 	struct sockaddr any;
@@ -67,7 +66,6 @@ static struct echo_link *make_link(const struct rpc_plan *plan, int fd)
 
 	if (longer > IN_SIZE)
 		host_die("frames of %zu bytes are too long", longer);
-	set_nodelay(plan, fd);
 	link->fd = fd;
 	link->plan = plan;
 	link->in_size = longer * plan->outstanding < IN_SIZE ? longer * plan->outstanding : IN_SIZE;
@@ -77,9 +75,18 @@ static struct echo_link *make_link(const struct rpc_plan *plan, int fd)
 	return link;
 }
 
-struct echo_link *echo_accept(int listener, const struct rpc_plan *plan)
+int echo_accept_socket(int listener, const struct rpc_plan *plan)
 {
 	int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (fd >= 0)
+		set_nodelay(plan, fd);
+	return fd;
+}
+
+struct echo_link *echo_accept(int listener, const struct rpc_plan *plan)
+{
+	int fd = echo_accept_socket(listener, plan);
 
 	return fd < 0 ? NULL : make_link(plan, fd);
 }
@@ -150,35 +157,20 @@ static void take_reply(struct echo_link *link, const uint8_t *reply)
 	link->oldest = link->oldest + 1 == link->plan->outstanding ? 0 : link->oldest + 1;
 }
 
-/* Returns whether output of this turn is long enough to be written before the turn ends. */
-static bool is_early(const struct echo_link *link)
-{
-	return link->plan->early > 0 && !link->is_blocked &&
-	       link->out_to - link->out_from >= link->early;
-}
-
-/* Returns false if the connection is broken. */
-static bool take_frames(struct echo_link *link)
+static void take_frames(struct echo_link *link)
 {
 	size_t len = link->meter != NULL ? link->plan->reply_len : link->plan->request_len;
 	size_t at = 0;
 
-	link->early = link->plan->early;
 	for (; link->in_len - at >= len; at += len) {
 		if (link->meter != NULL)
 			take_reply(link, link->in + at);
 		else
 			answer(link, link->in + at);
-		if (is_early(link)) {
-			if (!flush(link))
-				return false;
-			link->early *= EARLY_MORE;
-		}
 	}
 	link->in_len -= at;
 	if (at > 0 && link->in_len > 0)
 		memmove(link->in, link->in + at, link->in_len);
-	return true;
 }
 
 bool echo_turn(struct echo_link *link, bool is_readable)
@@ -189,8 +181,7 @@ bool echo_turn(struct echo_link *link, bool is_readable)
 		if (got == 0 || (got < 0 && errno != EAGAIN))
 			return false;
 		link->in_len += got > 0 ? (size_t)got : 0;
-		if (!take_frames(link))
-			return false;
+		take_frames(link);
 	}
 	return flush(link);
 }
@@ -203,20 +194,26 @@ static const uint8_t *make_payload(const struct rpc_plan *plan)
 	return payload;
 }
 
-struct echo_link *echo_connect(const struct rpc_plan *plan, struct meter *meter,
-			       const uint8_t *request)
+int echo_connect_socket(const struct rpc_plan *plan)
 {
 	union address address;
 	socklen_t len = make_address(plan, &address);
 	int fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct echo_link *link;
 
 	/* Blocking connect; the socket is non-blocking afterwards. */
 	if (fd < 0 || connect(fd, &address.any, len) != 0)
 		host_die("cannot connect to %s: error %d", plan->address, errno);
 	if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0)
 		host_die("cannot make a socket non-blocking");
-	link = make_link(plan, fd);
+	set_nodelay(plan, fd);
+	return fd;
+}
+
+struct echo_link *echo_connect(const struct rpc_plan *plan, struct meter *meter,
+			       const uint8_t *request)
+{
+	struct echo_link *link = make_link(plan, echo_connect_socket(plan));
+
 	link->meter = meter;
 	link->begun_ns = host_memory(plan->outstanding, sizeof(*link->begun_ns));
 	link->head = request;

@@ -27,11 +27,16 @@ struct echo_link {
 	size_t out_size;
 	size_t out_from;
 	size_t out_to;
-	size_t early; /* bytes of the next early write of this turn */
 };
 
 /* Returns a non-blocking listening socket of the plan, and its port. */
 int echo_listen(const struct rpc_plan *plan, uint16_t *ret_port);
+
+/* Returns the next connection of a listening socket, non-blocking, or -1. */
+int echo_accept_socket(int listener, const struct rpc_plan *plan);
+
+/* Returns a connection to the server of the plan, non-blocking. Ends the program if it fails. */
+int echo_connect_socket(const struct rpc_plan *plan);
 
 /* Returns the next connection of a listening socket, or NULL. */
 struct echo_link *echo_accept(int listener, const struct rpc_plan *plan);

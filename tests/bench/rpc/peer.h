@@ -25,8 +25,7 @@ struct rpc_plan {
 	uint32_t outstanding; /* calls, on each connection */
 	uint32_t request_len; /* bytes of a frame, for raw peers: as long as spoke's */
 	uint32_t reply_len;
-	uint64_t spin_ns; /* busy poll of the peer */
-	uint32_t early;   /* bytes of output that a raw peer writes before its turn ends; 0: none */
+	uint64_t spin_ns;    /* busy poll of the peer */
 	uint32_t pause_us;   /* between the end of a call and the next one, of spoke */
 	bool is_idle;        /* one call of spoke, before the measurement */
 	char congestion[16]; /* congestion control of TCP; "": the kernel's default */
@@ -47,8 +46,6 @@ struct rpc_report {
 	uint64_t p99_ns;
 	uint64_t server_cpu_ns;
 	uint64_t client_cpu_ns;
-	bool spins; /* the peer uses a busy poll */
-	bool is_limit;
 	bool is_server_alone;
 	double foreign; /* share of all CPUs that other processes used */
 	struct host_calls server;
@@ -61,8 +58,7 @@ struct rpc_peer {
 	void (*serve)(const struct rpc_plan *plan);
 	/* Keeps the calls of the plan in flight until the meter is over. */
 	void (*drive)(const struct rpc_plan *plan, struct meter *meter);
-	/* Busy poll of both sides before they sleep; 0: none. Peers with a busy poll are compared
-	 * only with each other. */
+	/* Busy poll of both sides before they sleep; 0: none, or the peer's own. */
 	uint64_t spin_ns;
 	/* Returns the version of the library, or NULL if it is not installed. */
 	const char *(*version)(void);
@@ -71,24 +67,19 @@ struct rpc_peer {
 	 * whose system calls are not counted. */
 	bool is_server_alone;
 	bool has_tls; /* serves and drives plans with certificates */
-	/* A bare echo: the kernel's share of a call. The best one of a pattern is the limit of the
-	 * other peers. */
-	bool is_limit;
 	/* Takes part only in patterns where busy polls are compared (pattern.is_spun). */
 	bool is_spun_only;
-	uint32_t early; /* bytes, see rpc_plan; such peers need several calls on a connection */
-	bool has_shm;   /* serves and drives plans with shared memory */
+	bool has_shm; /* serves and drives plans with shared memory */
 	bool is_shm_only;
 };
 
 #define RPC_SPIN_NS UINT64_C(50000)
 
 extern const struct rpc_peer rpc_spoke;
-extern const struct rpc_peer rpc_raw_libev;
-extern const struct rpc_peer rpc_raw_epoll;
+extern const struct rpc_peer rpc_thin; /* the limit of the others */
+extern const struct rpc_peer rpc_thin_spin;
+extern const struct rpc_peer rpc_raw_epoll; /* the kernel's share of a call */
 extern const struct rpc_peer rpc_spoke_spin;
-extern const struct rpc_peer rpc_raw_epoll_spin;
-extern const struct rpc_peer rpc_raw_epoll_early;
 extern const struct rpc_peer rpc_spoke_sleep;
 extern const struct rpc_peer rpc_raw_shm_spin;
 extern const struct rpc_peer rpc_spoke_early; /* writes early in each turn */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Raw echoes on bare epoll and over bare rings of shared memory: the limits of the other peers.
+ * Raw echoes on bare epoll, which shows the kernel's share of a call, and over bare rings of shared
+ * memory.
  */
 #include "echo.h"
 #include "meter.h"
@@ -16,13 +17,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/*
- * --- the raw echo on bare epoll. It shows that the echo on libev is as fast as such an echo
- * can be
- */
+/* --- the raw echo on bare epoll, which never polls */
 
 #define EVENTS_MAX 256
-#define EARLY 4096u /* bytes; the best of 128 to 4,096 for 64 calls and for 256 */
 
 static int open_epoll(void)
 {
@@ -59,26 +56,6 @@ static void serve_link(int epoll, const struct epoll_event *event)
 	}
 }
 
-/* Polls without waiting for as long as the plan specifies before it sleeps. */
-static int wait_for(int epoll, struct epoll_event *events, const struct rpc_plan *plan)
-{
-	uint64_t until_ns = 0;
-
-	while (plan->spin_ns > 0) {
-		int count = epoll_wait(epoll, events, EVENTS_MAX, 0);
-		uint64_t now_ns;
-
-		if (count != 0)
-			return count;
-		now_ns = host_now_ns();
-		if (until_ns == 0)
-			until_ns = now_ns + plan->spin_ns;
-		else if (now_ns >= until_ns)
-			break;
-	}
-	return epoll_wait(epoll, events, EVENTS_MAX, -1);
-}
-
 static void serve(const struct rpc_plan *plan)
 {
 	struct epoll_event events[EVENTS_MAX];
@@ -92,7 +69,7 @@ static void serve(const struct rpc_plan *plan)
 		host_die("epoll_ctl failed");
 	stage_ready(port);
 	do {
-		int count = wait_for(epoll, events, plan);
+		int count = epoll_wait(epoll, events, EVENTS_MAX, -1);
 
 		for (int i = 0; i < count; i++) {
 			struct echo_link *link = NULL;
@@ -116,7 +93,7 @@ void raw_epoll_drive(const struct rpc_plan *plan, struct meter *meter, const uin
 	for (uint32_t i = 0; i < plan->connections; i++)
 		control(epoll, EPOLL_CTL_ADD, echo_connect(plan, meter, request));
 	while (!meter_is_over(meter)) {
-		int count = wait_for(epoll, events, plan);
+		int count = epoll_wait(epoll, events, EVENTS_MAX, -1);
 
 		for (int i = 0; i < count && !meter_is_over(meter); i++)
 			serve_link(epoll, &events[i]);
@@ -132,25 +109,6 @@ const struct rpc_peer rpc_raw_epoll = {
 	.name = "raw-epoll",
 	.serve = serve,
 	.drive = drive,
-	.is_limit = true,
-};
-
-const struct rpc_peer rpc_raw_epoll_spin = {
-	.name = "raw-epoll-spin",
-	.serve = serve,
-	.drive = drive,
-	.spin_ns = RPC_SPIN_NS,
-	.is_limit = true,
-	.is_spun_only = true,
-};
-
-/* The server begins while the client still reads, and the other way round. */
-const struct rpc_peer rpc_raw_epoll_early = {
-	.name = "raw-epoll-early",
-	.serve = serve,
-	.drive = drive,
-	.is_limit = true,
-	.early = EARLY,
 };
 
 /*

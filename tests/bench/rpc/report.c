@@ -52,28 +52,12 @@ size_t report_patterns(const char **ret_names, size_t max)
 
 const struct report_row *report_base(const struct report_row *row)
 {
-	bool spins = row->spins;
-	const struct report_row *base = find(row->pattern,
-					     spins ? REPORT_SPOKE_SPIN : REPORT_SPOKE);
+	static const char *const peers[] = { REPORT_SPOKE, REPORT_SPOKE_SPIN, REPORT_THIN_SPIN };
+	const struct report_row *base = NULL;
 
-	return base != NULL ? base : find(row->pattern, spins ? REPORT_RAW_SPIN : REPORT_RAW);
-}
-
-const struct report_row *report_limit(const char *pattern, bool spins)
-{
-	const struct report_row *best = NULL;
-
-	for (uint32_t i = 0; i < count; i++) {
-		const struct report_row *row = &rows[i];
-
-		if (strcmp(row->pattern, pattern) != 0 || !row->is_limit || row->spins != spins ||
-		    row->reps == 0 || row->failed > 0)
-			continue;
-		if (best == NULL || report_median(row, REPORT_CALLS_PER_S) >
-					    report_median(best, REPORT_CALLS_PER_S))
-			best = row;
-	}
-	return best;
+	for (size_t i = 0; base == NULL && i < sizeof(peers) / sizeof(peers[0]); i++)
+		base = find(row->pattern, peers[i]);
+	return base;
 }
 
 static struct report_row *obtain(const char *pattern, const char *peer)
@@ -113,8 +97,6 @@ void report_add(const char *pattern, const char *peer, const struct rpc_report *
 
 	if (row->reps == REPORT_REPS_MAX)
 		host_die("more repetitions than the report has room for");
-	row->spins = report->spins;
-	row->is_limit = report->is_limit;
 	row->is_server_alone = report->is_server_alone;
 	for (unsigned i = 0; i < REPORT_COLUMNS; i++)
 		row->samples[i][row->reps] = samples[i];

@@ -31,8 +31,6 @@ enum report_column {
 struct report_row {
 	const char *pattern; /* its name; compared by address */
 	const char *peer;
-	bool spins;
-	bool is_limit; /* a bare echo */
 	bool is_server_alone;
 	uint32_t reps;      /* number of measured ones; 0: all failed */
 	uint32_t failed;    /* repetitions without results */
@@ -61,13 +59,8 @@ const struct report_row *report_at(uint32_t index);
  * their number. */
 size_t report_patterns(const char **ret_names, size_t max);
 
-/* Returns the row for comparison: spoke's in the same pattern, with the same busy poll; the raw
- * echo's if spoke is not measured; or NULL. */
+/* Returns the row for comparison: spoke's in the same pattern, or the thin one's; or NULL. */
 const struct report_row *report_base(const struct report_row *row);
-
-/* Returns the bare echo with the most calls/s in a pattern, of those with or without a busy poll;
- * NULL if none was measured. */
-const struct report_row *report_limit(const char *pattern, bool spins);
 
 /* Stores the median of row / base within each repetition. Returns false if there is none, or one of
  * both has a failed repetition. */
@@ -84,7 +77,7 @@ void report_print_failures(FILE *out);
 #define REPORT_SPOKE "spoke"
 #define REPORT_SPOKE_SPIN "spoke-spin"
 #define REPORT_SPOKE_SLEEP "spoke-sleep"
-#define REPORT_RAW "raw-libev"
-#define REPORT_RAW_SPIN "raw-epoll-spin"
+#define REPORT_THIN "thin"
+#define REPORT_THIN_SPIN "thin-spin"
 
 #endif

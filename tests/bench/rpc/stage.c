@@ -190,8 +190,6 @@ enum stage_end stage_measure(const struct rpc_peer *peer, const struct rpc_plan 
 	if (!play_both(peer, fd))
 		return STAGE_DIED;
 	*ret_report = stage->report;
-	ret_report->spins = peer->spin_ns == RPC_SPIN_NS;
-	ret_report->is_limit = peer->is_limit;
 	ret_report->is_server_alone = peer->is_server_alone;
 	if (peer->is_server_alone)
 		ret_report->client_cpu_ns = 0;
@@ -247,7 +245,6 @@ int stage_play(const char *role, const struct rpc_peer *peer)
 	stage = map_stage(STAGE_FD);
 	plan = stage->plan;
 	plan.spin_ns = peer->spin_ns;
-	plan.early = peer->early;
 	host_congestion = plan.congestion[0] == '\0' ? NULL : plan.congestion;
 	ignore_pipes();
 	if (strcmp(role, STAGE_SERVER) == 0) {

@@ -9,7 +9,4 @@
  * not in the contest are left out. */
 void targets_print(FILE *out);
 
-/* Prints a comment to stdout if the raw echo of a pattern is too slow for comparisons. */
-void targets_check_raw(const char *pattern);
-
 #endif
