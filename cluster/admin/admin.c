@@ -39,6 +39,18 @@ static struct block *block_of(struct spoke_admin *admin)
 
 /* --- timers */
 
+bool spokei_admin_arm(struct spoke_admin *admin, struct spokei_admin_timer *timer,
+		      uint64_t delay_ns)
+{
+	struct spoke_wheel *wheel = admin->engine->wheel;
+	uint64_t due_ns = spokei_later(admin->engine->begin_ns, delay_ns);
+
+	if (spoke_timer_armed(&timer->timer))
+		return spoke_wheel_reschedule(wheel, &timer->timer, due_ns) == SPOKE_WHEEL_OK;
+	return spoke_wheel_schedule(wheel, &timer->timer, admin->timer_class, due_ns) ==
+	       SPOKE_WHEEL_OK;
+}
+
 static void admin_due(struct spoke_timer *timer, void *arg)
 {
 	struct spokei_admin_timer *due = spoke_container_of(timer, struct spokei_admin_timer,

@@ -14,85 +14,67 @@
 #define NUMBER 24u  /* bytes of a number as text */
 #define SECOND UINT64_C(1000000000)
 
-static const void *member_at(const struct spokei_fact *fact, const void *row)
+/* Is there a value? */
+static bool is_there(const struct spokei_fact_value *value)
 {
-	return (const char *)row + fact->at;
-}
-
-static uint64_t number_at(const struct spokei_fact *fact, const void *row)
-{
-	const void *at = member_at(fact, row);
-
-	switch (fact->type) {
-	case SPOKEI_FACT_BOOL:
-		return *(const bool *)at;
-	case SPOKEI_FACT_U32:
-		return *(const uint32_t *)at;
-	case SPOKEI_FACT_U64:
-	case SPOKEI_FACT_I64:
-		return *(const uint64_t *)at;
-	case SPOKEI_FACT_TEXT:
-	case SPOKEI_FACT_CHARS:
-		break;
-	}
-	return 0;
-}
-
-static bool is_text(const struct spokei_fact *fact)
-{
-	return fact->type == SPOKEI_FACT_TEXT || fact->type == SPOKEI_FACT_CHARS;
-}
-
-/* Returns NULL if there is none. */
-static const char *text_at(const struct spokei_fact *fact, const void *row)
-{
-	const void *at = member_at(fact, row);
-
-	return fact->type == SPOKEI_FACT_CHARS ? at : *(const char *const *)at;
-}
-
-/* Has the row a value? */
-static bool is_there(const struct spokei_fact *fact, const void *row)
-{
-	if (is_text(fact))
-		return text_at(fact, row) != NULL;
-	return fact->type != SPOKEI_FACT_I64 || (int64_t)number_at(fact, row) != INT64_MIN;
+	if (value->type == SPOKEI_FACT_TEXT)
+		return value->text != NULL;
+	return value->type != SPOKEI_FACT_SIGNED || (int64_t)value->number != INT64_MIN;
 }
 
 /* --- JSON */
 
-static void show(struct spokei_json *json, const struct spokei_fact *fact, const void *row)
+static void show(struct spokei_json *json, const struct spokei_fact *fact,
+		 const struct spokei_fact_value *value)
 {
-	uint64_t number;
-
-	if (is_text(fact)) {
-		spokei_json_put_text(json, fact->name, text_at(fact, row));
-		return;
-	}
-	number = number_at(fact, row);
-	if (fact->type == SPOKEI_FACT_BOOL)
-		spokei_json_put_bool(json, fact->name, number != 0);
+	if (value->type == SPOKEI_FACT_TEXT)
+		spokei_json_put_text(json, fact->name, value->text);
+	else if (value->type == SPOKEI_FACT_BOOL)
+		spokei_json_put_bool(json, fact->name, value->number != 0);
 	else if (fact->ms)
-		spokei_json_put_ms(json, fact->name, number);
-	else if (fact->type == SPOKEI_FACT_I64 && (int64_t)number < 0)
+		spokei_json_put_ms(json, fact->name, value->number);
+	else if (value->type == SPOKEI_FACT_SIGNED && (int64_t)value->number < 0)
 		spokei_json_put_u64(json, fact->name, 0);
 	else
-		spokei_json_put_u64(json, fact->name, number);
+		spokei_json_put_u64(json, fact->name, value->number);
 }
 
-void spokei_facts_show(struct spokei_json *json, const struct spokei_facts *facts, const void *row)
+void spokei_facts_show(struct spokei_json *json, const struct spokei_facts *facts,
+		       const struct spokei_fact_value *values)
 {
 	for (size_t i = 0; i < facts->count; i++)
-		if (facts->of[i].name && is_there(&facts->of[i], row))
-			show(json, &facts->of[i], row);
+		if (facts->of[i].name && is_there(&values[i]))
+			show(json, &facts->of[i], &values[i]);
 }
 
 void spokei_facts_object(struct spokei_json *json, const struct spokei_facts *facts,
-			 const void *row)
+			 const struct spokei_fact_value *values)
 {
 	spokei_json_open(json, '{');
-	spokei_facts_show(json, facts, row);
+	spokei_facts_show(json, facts, values);
 	spokei_json_close(json, '}');
+}
+
+/* An object that is being written. */
+struct object {
+	struct spokei_json *json;
+	const struct spokei_facts *facts;
+};
+
+static bool take_members(void *arg, const struct spokei_fact_value *values)
+{
+	const struct object *object = arg;
+
+	spokei_facts_show(object->json, object->facts, values);
+	return true;
+}
+
+void spokei_facts_find(struct spokei_json *json, const struct spokei_facts *facts,
+		       spokei_facts_find_fn find, const void *of)
+{
+	struct object object = { json, facts };
+
+	(void)find(of, take_members, &object);
 }
 
 /* --- metrics */
@@ -172,15 +154,15 @@ static void put_label(struct spokei_metrics *metrics, const char **before, const
 }
 
 static void put_label_of(struct spokei_metrics *metrics, const char **before,
-			 const struct spokei_fact *fact, const void *row)
+			 const struct spokei_fact *fact, const struct spokei_fact_value *value)
 {
 	char number[NUMBER];
 	const char *text = number;
 
-	if (is_text(fact))
-		text = text_at(fact, row);
+	if (value->type == SPOKEI_FACT_TEXT)
+		text = value->text;
 	else
-		(void)snprintf(number, sizeof(number), "%" PRIu64, number_at(fact, row));
+		(void)snprintf(number, sizeof(number), "%" PRIu64, value->number);
 	if (text == NULL || (fact->optional && (*text == '\0' || strcmp(text, "0") == 0)))
 		return;
 	put_label(metrics, before, fact->label, text);
@@ -196,7 +178,7 @@ static void put_name(struct spokei_metrics *metrics, const char *name, const cha
 	put(metrics, "%s%s", name, suffix);
 	for (size_t i = 0; facts && i < facts->count; i++)
 		if (facts->of[i].label)
-			put_label_of(metrics, &before, &facts->of[i], labels->row);
+			put_label_of(metrics, &before, &facts->of[i], &labels->values[i]);
 	if (labels && labels->extra)
 		put_label(metrics, &before, labels->extra, labels->value);
 	if (*before == ',')
@@ -210,66 +192,47 @@ void spokei_metrics_line(struct spokei_metrics *metrics, const char *family,
 	put_number(metrics, value);
 }
 
-/* A family that is being written. */
+/* A family that is being written: of the fact at a place of its table. */
 struct family {
 	struct spokei_metrics *metrics;
 	const struct spokei_facts *facts;
-	const struct spokei_fact *fact;
-	size_t rows;
+	size_t at;
+	size_t lines;
 };
 
-static void put_row(void *arg, const void *row)
+static bool take_line(void *arg, const struct spokei_fact_value *values)
 {
 	struct family *family = arg;
 	struct spokei_metrics *metrics = family->metrics;
-	const struct spokei_fact *fact = family->fact;
-	const struct spokei_labels labels = { family->facts, row, NULL, NULL };
-	uint64_t number;
+	const struct spokei_fact *fact = &family->facts->of[family->at];
+	const struct spokei_fact_value *value = &values[family->at];
+	const struct spokei_labels labels = { family->facts, values, NULL, NULL };
 
-	if (!is_there(fact, row) || family->rows++ >= SPOKEI_FACTS_ROWS)
-		return;
+	if (!is_there(value))
+		return true;
 	put_name(metrics, fact->family, "", &labels);
-	number = number_at(fact, row);
 	if (fact->ns || fact->ms)
-		put_seconds(metrics, number == UINT64_MAX ? 0 : number);
-	else if (fact->type == SPOKEI_FACT_I64)
-		put(metrics, " %" PRId64 "\n", (int64_t)number);
+		put_seconds(metrics, value->number == UINT64_MAX ? 0 : value->number);
+	else if (value->type == SPOKEI_FACT_SIGNED)
+		put(metrics, " %" PRId64 "\n", (int64_t)value->number);
 	else
-		put_number(metrics, number);
-}
-
-/* Begins the family of a fact. Returns false if it has none. */
-static bool begin(struct family *family, size_t at)
-{
-	const struct spokei_fact *fact = &family->facts->of[at];
-
-	family->fact = fact;
-	family->rows = 0;
-	if (fact->family == NULL)
-		return false;
-	spokei_metrics_family(family->metrics, fact->family, fact->counts ? "counter" : "gauge",
-			      fact->help);
-	return true;
+		put_number(metrics, value->number);
+	return ++family->lines < SPOKEI_FACTS_ROWS;
 }
 
 void spokei_facts_families(struct spokei_metrics *metrics, const struct spokei_facts *facts,
-			   const struct spoke_engine *engine, spokei_facts_each_fn each)
+			   spokei_facts_find_fn find, const void *of)
 {
-	struct family family = { .metrics = metrics, .facts = facts };
+	for (size_t i = 0; i < facts->count; i++) {
+		const struct spokei_fact *fact = &facts->of[i];
+		struct family family = { .metrics = metrics, .facts = facts, .at = i };
 
-	for (size_t i = 0; i < facts->count; i++)
-		if (begin(&family, i))
-			each(engine, put_row, &family);
-}
-
-void spokei_facts_families_of(struct spokei_metrics *metrics, const struct spokei_facts *facts,
-			      const void *row)
-{
-	struct family family = { .metrics = metrics, .facts = facts };
-
-	for (size_t i = 0; i < facts->count; i++)
-		if (begin(&family, i))
-			put_row(&family, row);
+		if (fact->family == NULL)
+			continue;
+		spokei_metrics_family(metrics, fact->family, fact->counts ? "counter" : "gauge",
+				      fact->help);
+		(void)find(of, take_line, &family);
+	}
 }
 
 /* --- histograms */
@@ -281,18 +244,19 @@ static const uint64_t bounds_us[] = { 50,     100,     250,     500,     1000,  
 				      500000, 1000000, 2500000, 5000000, 10000000, 60000000 };
 
 void spokei_metrics_histogram(struct spokei_metrics *metrics, const char *family,
-			      const struct spokei_facts *facts, const void *row,
+			      const struct spokei_facts *facts,
+			      const struct spokei_fact_value *values,
 			      const struct spoke_histogram *histogram)
 {
-	const struct spokei_labels labels = { facts, row, NULL, NULL };
-	const struct spokei_labels last = { facts, row, "le", "+Inf" };
+	const struct spokei_labels labels = { facts, values, NULL, NULL };
+	const struct spokei_labels last = { facts, values, "le", "+Inf" };
 	uint64_t sum = 0;
 	size_t bucket = 0;
 
 	for (size_t i = 0; i < sizeof(bounds_us) / sizeof(bounds_us[0]); i++) {
 		uint64_t us = bounds_us[i];
 		char bound[NUMBER + 8];
-		const struct spokei_labels of_bucket = { facts, row, "le", bound };
+		const struct spokei_labels of_bucket = { facts, values, "le", bound };
 
 		while (bucket < SPOKE_HISTOGRAM_BUCKETS &&
 		       spoke_histogram_bucket_end(bucket) <= us * 1000)

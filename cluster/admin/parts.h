@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The struct of an admin page, and what its files use of one another: admin.c makes and ends it,
- * serve.c answers requests, streams.c writes to streams. On the engine's thread.
+ * serve.c answers requests and writes to streams. On the engine's thread.
  */
 #ifndef SPOKEI_CLUSTER_ADMIN_PARTS_H
 #define SPOKEI_CLUSTER_ADMIN_PARTS_H
@@ -75,27 +75,12 @@ static inline struct spoke_admin *spokei_admin_of(const struct spokei_http_conn 
 	return spoke_container_of(spokei_http_server_of(conn), struct spoke_admin, http);
 }
 
-/* --- streams.c */
-
-/* Notes that a stream has received everything up to now. */
-void spokei_admin_told(struct spokei_http_conn *conn);
-
-/* Describes the page, for a status from these events and samples on. */
-struct spokei_status_of spokei_admin_status_of(const struct spoke_admin *admin,
-					       uint64_t events_from, uint64_t history_from);
-
-/* Writes to all streams; the function of admin->tick. */
-void spokei_admin_tick(struct spokei_admin_timer *timer);
-
-/* Arms admin->tick if there are streams, else cancels it. Call it when a stream begins or ends.
- * Closes the streams if the wheel has no room for the timer. */
-void spokei_admin_watched(struct spoke_admin *admin);
-
 /* Arms a timer, or moves it. Returns false if the wheel has no room. */
 bool spokei_admin_arm(struct spoke_admin *admin, struct spokei_admin_timer *timer,
 		      uint64_t delay_ns);
 
-/* --- serve.c */
+/* Writes to all streams; the function of admin->tick. */
+void spokei_admin_tick(struct spokei_admin_timer *timer);
 
 /* Handles the page's connections. */
 extern const struct spokei_http_up spokei_admin_up;

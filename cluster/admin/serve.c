@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers the requests for the page: its paths, their bodies, and the actions. */
-#include "cluster/admin/health.h"
+/* Answers the requests for the page: its paths, their bodies, streams, actions and probes. */
+#include "cluster/admin/members.h"
 #include "cluster/admin/page.h"
 #include "cluster/admin/parts.h"
 #include "cluster/admin/settings.h"
+#include "cluster/consumer/consumer.h"
+#include "cluster/endpoints/directory.h"
+#include "cluster/endpoints/endpoint.h"
+#include "cluster/endpoints/info.h"
+#include "cluster/provider/provider.h"
+#include "core/base/log.h"
 #include "core/engine/engine.h"
+#include "core/engine/events.h"
 #include "core/json/document.h"
 #include "transport/http/guard.h"
 #include "transport/http/request.h"
 #include "transport/http/response.h"
+
+#include <stdio.h>
 
 #define HTML "text/html; charset=utf-8"
 #define JSON "application/json; charset=utf-8"
@@ -74,9 +83,23 @@ static int write_page(struct spoke_admin *admin, const char *nonce)
 
 /* --- the rest */
 
+/* Describes the page, for a status from these events and samples on. */
+static struct spokei_status_of status_of(const struct spoke_admin *admin, uint64_t events_from,
+					 uint64_t history_from)
+{
+	return (struct spokei_status_of){
+		.name = admin->name,
+		.number = admin->number,
+		.born_ns = admin->born_ns,
+		.history = &admin->history,
+		.history_from = history_from,
+		.events_from = events_from,
+	};
+}
+
 static int write_status(struct spoke_admin *admin, const char *nonce)
 {
-	const struct spokei_status_of of = spokei_admin_status_of(admin, 0, 0);
+	const struct spokei_status_of of = status_of(admin, 0, 0);
 	int error = spokei_status_write(admin->engine, &of, &admin->body);
 
 	(void)nonce;
@@ -85,7 +108,7 @@ static int write_status(struct spoke_admin *admin, const char *nonce)
 
 static int write_metrics(struct spoke_admin *admin, const char *nonce)
 {
-	const struct spokei_status_of of = spokei_admin_status_of(admin, 0, 0);
+	const struct spokei_status_of of = status_of(admin, 0, 0);
 
 	(void)nonce;
 	return spokei_metrics_write(admin->engine, &of, &admin->body);
@@ -145,6 +168,107 @@ static const struct place *find_place(struct spoke_span path)
 	return spokei_http_is(path, actions_place.path) ? &actions_place : NULL;
 }
 
+/* --- streams: twice a second, one document with all that is new is written to all of them. The
+ * timer for it runs while there are streams. */
+
+/* Finds the first event and sample that some idle stream has not had. Returns false if no stream is
+ * idle. */
+static bool find_news(const struct spoke_admin *admin, uint64_t *ret_events, uint64_t *ret_history)
+{
+	struct spokei_http_conn *conn = NULL;
+	bool any = false;
+
+	*ret_events = UINT64_MAX;
+	*ret_history = UINT64_MAX;
+	while ((conn = spokei_http_next_stream(&admin->http, conn)) != NULL) {
+		const struct spokei_viewer *viewer = spokei_http_user(conn);
+
+		if (!spokei_http_idle(conn))
+			continue;
+		any = true;
+		if (viewer->events_from < *ret_events)
+			*ret_events = viewer->events_from;
+		if (viewer->history_from < *ret_history)
+			*ret_history = viewer->history_from;
+	}
+	return any;
+}
+
+static int write_document(struct spoke_admin *admin, uint64_t events_from, uint64_t history_from)
+{
+	const struct spokei_status_of of = status_of(admin, events_from, history_from);
+	int error;
+
+	spokei_buffer_truncate(&admin->document, 0);
+	error = spokei_buffer_append(&admin->document, "data: ", 6);
+	if (error == SPOKE_OK)
+		error = spokei_status_write(admin->engine, &of, &admin->document);
+	return error ? error : spokei_buffer_append(&admin->document, "\n\n", 2);
+}
+
+/* Notes that a stream has received everything up to now. */
+static void note_sent(struct spokei_http_conn *conn)
+{
+	const struct spoke_admin *admin = spokei_admin_of(conn);
+	struct spokei_viewer *viewer = spokei_http_user(conn);
+
+	viewer->events_from = admin->engine->events->last + 1;
+	viewer->history_from = admin->history.count;
+}
+
+static void write_to_streams(struct spoke_admin *admin)
+{
+	struct spokei_http_conn *next = spokei_http_next_stream(&admin->http, NULL);
+	struct spokei_http_conn *conn;
+
+	while ((conn = next) != NULL) {
+		next = spokei_http_next_stream(&admin->http, conn);
+		if (!spokei_http_idle(conn))
+			continue;
+		note_sent(conn);
+		if (spokei_http_send(conn, spokei_buffer_data(&admin->document),
+				     spokei_buffer_len(&admin->document)))
+			spokei_http_close(conn);
+	}
+}
+
+static void close_streams(struct spoke_admin *admin)
+{
+	struct spokei_http_conn *conn;
+
+	while ((conn = spokei_http_next_stream(&admin->http, NULL)) != NULL)
+		spokei_http_close(conn);
+}
+
+/* Arms admin->tick if there are streams, else cancels it. Call it when a stream begins or ends.
+ * Closes the streams if the wheel has no room for the timer. */
+static void watch_streams(struct spoke_admin *admin)
+{
+	if (admin->closed)
+		return;
+	if (admin->http.stream_count == 0) {
+		(void)spoke_wheel_cancel(admin->engine->wheel, &admin->tick.timer);
+		spokei_buffer_fini(&admin->document);
+	} else if (!spoke_timer_armed(&admin->tick.timer) &&
+		   !spokei_admin_arm(admin, &admin->tick, SPOKEI_ADMIN_TICK_NS)) {
+		close_streams(admin);
+	}
+}
+
+/* A stream whose output still waits is left out. A later tick writes the news that it has missed.
+ */
+void spokei_admin_tick(struct spokei_admin_timer *timer)
+{
+	struct spoke_admin *admin = spoke_container_of(timer, struct spoke_admin, tick);
+	uint64_t events_from;
+	uint64_t history_from;
+
+	if (find_news(admin, &events_from, &history_from) &&
+	    write_document(admin, events_from, history_from) == SPOKE_OK)
+		write_to_streams(admin);
+	watch_streams(admin);
+}
+
 /* --- responses */
 
 /* Responds with a sentence, or closes the connection if there is no memory for one. */
@@ -186,8 +310,8 @@ static void serve_place(struct spokei_http_conn *conn, const struct place *place
 	}
 	if (!spokei_http_streams(conn))
 		return;
-	spokei_admin_told(conn);
-	spokei_admin_watched(spokei_admin_of(conn));
+	note_sent(conn);
+	watch_streams(spokei_admin_of(conn));
 }
 
 /* Does the request not come from a page of another origin? If it does, responds with the reason. */
@@ -270,11 +394,77 @@ static bool has_room_for_stream(const struct spoke_admin *admin)
 	return admin->http.stream_count < admin->viewers_max - admin->viewers_max / 4;
 }
 
-/* --- probes */
+/* --- probes, of load balancers and supervisors */
 
 #define LIVE "/live"
 #define READY "/ready"
 #define READY_CONSUMERS "/ready/consumers"
+#define WHY 256u /* bytes of a reason, with the NUL */
+
+/* Returns whether a call could be sent now. An endpoint that sleeps is connected by the next call,
+ * so it counts like a ready one. */
+static bool has_endpoint(const struct spoke_consumer *consumer)
+{
+	const struct spokei_directory *directory = spokei_consumer_look(consumer).directory;
+	const struct spokei_candidates *candidates = &directory->candidates;
+
+	for (size_t i = 0; i < candidates->shown.count; i++) {
+		if (candidates->endpoints[i]->asleep)
+			return true;
+	}
+	return spokei_directory_ready(directory) > 0;
+}
+
+static bool check_providers(const struct spoke_engine *engine, char why[WHY])
+{
+	struct spokei_member *member = NULL;
+
+	for (unsigned at = 1;
+	     (member = spokei_members_next(engine, spokei_provider_kind, member)) != NULL; at++) {
+		const struct spokei_provider_view view = spokei_provider_look(
+			spokei_provider_of(member));
+
+		if (view.draining || view.addresses == 0) {
+			(void)snprintf(why, WHY, "provider %u %s", at,
+				       view.draining ? "drains" : "does not listen");
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool check_consumers(const struct spoke_engine *engine, char why[WHY])
+{
+	struct spokei_member *member = NULL;
+
+	for (unsigned at = 1;
+	     (member = spokei_members_next(engine, spokei_consumer_kind, member)) != NULL; at++) {
+		const struct spoke_consumer *consumer = spokei_consumer_of(member);
+		const char *service = spokei_consumer_look(consumer).service;
+		char shown[WHY / 2];
+
+		if (has_endpoint(consumer))
+			continue;
+		(void)spokei_log_escape_end(shown, sizeof(shown), service, strlen(service));
+		(void)snprintf(why, WHY, "consumer %u (%s) has no ready endpoint", at, shown);
+		return false;
+	}
+	return true;
+}
+
+/*
+ * Returns whether requests may be sent to this process: the engine does not drain, and each of its
+ * providers listens. `with_consumers`: also each consumer has an endpoint that is ready, or that
+ * the next call connects. If not, writes the first reason to `why`.
+ */
+static bool is_ready(const struct spoke_engine *engine, bool with_consumers, char why[WHY])
+{
+	if (spokei_engine_ending(engine)) {
+		(void)snprintf(why, WHY, "the engine drains");
+		return false;
+	}
+	return check_providers(engine, why) && (!with_consumers || check_consumers(engine, why));
+}
 
 static bool is_probe(struct spoke_span path)
 {
@@ -286,11 +476,11 @@ static bool is_probe(struct spoke_span path)
 static void serve_probe(struct spokei_http_conn *conn, struct spoke_span path)
 {
 	const struct spoke_engine *engine = spokei_admin_of(conn)->engine;
-	char why[SPOKEI_HEALTH_WHY];
+	char why[WHY];
 
 	if (spokei_http_is(path, LIVE))
 		respond_text(conn, 200, NULL, "alive");
-	else if (spokei_health_ready(engine, spokei_http_is(path, READY_CONSUMERS), why))
+	else if (is_ready(engine, spokei_http_is(path, READY_CONSUMERS), why))
 		respond_text(conn, 200, NULL, "ready");
 	else
 		respond_text(conn, 503, NULL, why);
@@ -377,7 +567,7 @@ static void viewer_closed(struct spokei_http_conn *conn)
 	spokei_quota_leave(&admin->quota, viewer->quota_peer);
 	leave_place(conn);
 	if (admin->http.stream_count == 0)
-		spokei_admin_watched(admin);
+		watch_streams(admin);
 }
 
 const struct spokei_http_up spokei_admin_up = {

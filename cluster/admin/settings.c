@@ -246,9 +246,9 @@ static void show_method(struct report *report, const struct spokei_consumer_view
 	show_owner(report, &owner);
 }
 
-static void show_consumer(struct report *report, const struct spoke_consumer *consumer)
+static void show_consumer(struct report *report, struct spokei_member *member)
 {
-	const struct spokei_consumer_view view = spokei_consumer_look(consumer);
+	const struct spokei_consumer_view view = spokei_consumer_look(spokei_consumer_of(member));
 	const struct spoke_list *methods = &view.caller->methods;
 	struct owner owner = owner_of("consumer", &view.all->keys);
 
@@ -282,8 +282,9 @@ static void show_handler(struct report *report, const struct spokei_provider_vie
 	show_owner(report, &owner);
 }
 
-static void show_provider(struct report *report, const struct spoke_provider *provider)
+static void show_provider(struct report *report, struct spokei_member *member)
 {
+	const struct spoke_provider *provider = spokei_provider_of(member);
 	const struct spokei_provider_view view = spokei_provider_look(provider);
 	const struct spoke_list *all = &view.services->all;
 	char address[SPOKEI_PLACES_SHOWN] = "";
@@ -341,8 +342,9 @@ static void show_engine(struct report *report)
 
 /* --- gateways and leases */
 
-static void show_comet(struct report *report, const struct spoke_comet *comet)
+static void show_comet(struct report *report, struct spokei_member *member)
 {
+	const struct spoke_comet *comet = spokei_comet_of_member(member);
 	struct owner owner = owner_of("gateway", spokei_comet_settings(comet));
 	char address[SPOKEI_PLACES_SHOWN] = "";
 
@@ -351,8 +353,9 @@ static void show_comet(struct report *report, const struct spoke_comet *comet)
 	show_owner(report, &owner);
 }
 
-static void show_leases(struct report *report, const struct spoke_leases *leases)
+static void show_leases(struct report *report, struct spokei_member *member)
 {
+	const struct spoke_leases *leases = spokei_leases_of(member);
 	const struct spokei_lease_settings *settings = spokei_leases_settings(leases);
 	struct spokei_key_values values = settings->in_force;
 	struct spoke_leases_look look;
@@ -371,18 +374,20 @@ static void show_leases(struct report *report, const struct spoke_leases *leases
 
 /* --- files */
 
-static void find_files(struct report *report)
+static void note_file_of_consumer(struct report *report, struct spokei_member *member)
 {
-	const struct spoke_consumer *consumer = NULL;
-	const struct spoke_provider *provider = NULL;
-	const struct spoke_comet *comet = NULL;
+	note_file(report, spokei_consumer_look(spokei_consumer_of(member)).all->keys.file.config);
+}
 
-	while ((consumer = spokei_members_consumer(report->engine, consumer)) != NULL)
-		note_file(report, spokei_consumer_look(consumer).all->keys.file.config);
-	while ((provider = spokei_members_provider(report->engine, provider)) != NULL)
-		note_file(report, spokei_provider_look(provider).settings->keys.file.config);
-	while ((comet = spokei_members_comet(report->engine, comet)) != NULL)
-		note_file(report, spokei_comet_settings(comet)->file.config);
+static void note_file_of_provider(struct report *report, struct spokei_member *member)
+{
+	note_file(report,
+		  spokei_provider_look(spokei_provider_of(member)).settings->keys.file.config);
+}
+
+static void note_file_of_comet(struct report *report, struct spokei_member *member)
+{
+	note_file(report, spokei_comet_settings(spokei_comet_of_member(member))->file.config);
 }
 
 static void show_file(struct report *report, const struct spoke_config *config)
@@ -403,6 +408,15 @@ static void show_file(struct report *report, const struct spoke_config *config)
 
 /* --- the whole */
 
+static void each_member(struct report *report, const char *kind,
+			void (*take)(struct report *report, struct spokei_member *member))
+{
+	struct spokei_member *member = NULL;
+
+	while ((member = spokei_members_next(report->engine, kind, member)) != NULL)
+		take(report, member);
+}
+
 int spokei_admin_settings_write(struct spoke_engine *engine, struct spokei_buffer *out)
 {
 	struct report report = {
@@ -412,13 +426,11 @@ int spokei_admin_settings_write(struct spoke_engine *engine, struct spokei_buffe
 		.owners_left = SPOKEI_SETTINGS_OWNERS,
 	};
 	struct spokei_json *json = &report.json;
-	const struct spoke_consumer *consumer = NULL;
-	const struct spoke_provider *provider = NULL;
-	const struct spoke_comet *comet = NULL;
-	struct spoke_leases *leases = NULL;
 	size_t before = spokei_buffer_len(out);
 
-	find_files(&report);
+	each_member(&report, spokei_consumer_kind, note_file_of_consumer);
+	each_member(&report, spokei_provider_kind, note_file_of_provider);
+	each_member(&report, spokei_comet_kind, note_file_of_comet);
 	spokei_json_open(json, '{');
 	spokei_json_open_member(json, "files", '[');
 	for (size_t i = 0; i < report.file_count; i++)
@@ -426,14 +438,10 @@ int spokei_admin_settings_write(struct spoke_engine *engine, struct spokei_buffe
 	spokei_json_close(json, ']');
 	spokei_json_open_member(json, "owners", '[');
 	show_engine(&report);
-	while ((consumer = spokei_members_consumer(engine, consumer)) != NULL)
-		show_consumer(&report, consumer);
-	while ((provider = spokei_members_provider(engine, provider)) != NULL)
-		show_provider(&report, provider);
-	while ((comet = spokei_members_comet(engine, comet)) != NULL)
-		show_comet(&report, comet);
-	while ((leases = spokei_members_leases(engine, leases)) != NULL)
-		show_leases(&report, leases);
+	each_member(&report, spokei_consumer_kind, show_consumer);
+	each_member(&report, spokei_provider_kind, show_provider);
+	each_member(&report, spokei_comet_kind, show_comet);
+	each_member(&report, spokei_leases_kind, show_leases);
 	spokei_json_close(json, ']');
 	spokei_json_put_u64(json, "more", report.more);
 	spokei_json_close(json, '}');

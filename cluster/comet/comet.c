@@ -361,11 +361,6 @@ const struct spoke_comet *spokei_comet_of_member(struct spokei_member *member)
 	return spoke_container_of(member, struct spoke_comet, member);
 }
 
-const struct spokei_member *spokei_comet_member(const struct spoke_comet *comet)
-{
-	return &comet->member;
-}
-
 bool spokei_comet_drains(const struct spoke_comet *comet)
 {
 	return comet->draining;

@@ -14,9 +14,6 @@ extern const char spokei_comet_kind[];
 /* Returns the gateway of a member of this kind. */
 const struct spoke_comet *spokei_comet_of_member(struct spokei_member *member);
 
-/* Returns the member of a gateway. */
-const struct spokei_member *spokei_comet_member(const struct spoke_comet *comet);
-
 const struct spokei_settings *spokei_comet_settings(const struct spoke_comet *comet);
 
 /* Returns whether the gateway drains. */

@@ -494,11 +494,6 @@ struct spoke_consumer *spokei_consumer_calling(struct spokei_caller *caller)
 	return &spoke_container_of(caller, struct block, caller)->consumer;
 }
 
-const struct spokei_member *spokei_consumer_member(const struct spoke_consumer *consumer)
-{
-	return &consumer->member;
-}
-
 const struct spoke_consumer *spokei_consumer_of(struct spokei_member *member)
 {
 	return spoke_container_of(member, struct spoke_consumer, member);

@@ -18,8 +18,7 @@ struct spokei_tls;
 /* The kind of the engine's members that are consumers: this very string. */
 extern const char spokei_consumer_kind[];
 
-/* Converts between a consumer and its entry on the engine's roll. */
-const struct spokei_member *spokei_consumer_member(const struct spoke_consumer *consumer);
+/* Returns the consumer of a member of this kind. */
 const struct spoke_consumer *spokei_consumer_of(struct spokei_member *member);
 
 /* Valid until the engine runs. */

@@ -1028,11 +1028,6 @@ struct spoke_leases *spokei_leases_of(struct spokei_member *member)
 	return &spoke_container_of(member, struct block, member)->leases;
 }
 
-struct spokei_member *spokei_leases_member(struct spoke_leases *leases)
-{
-	return &block_of(leases)->member;
-}
-
 const struct spokei_lease_settings *spokei_leases_settings(const struct spoke_leases *leases)
 {
 	return leases->settings;

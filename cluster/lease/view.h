@@ -14,9 +14,6 @@ extern const char spokei_leases_kind[];
 /* Returns the leases of a member of this kind. */
 struct spoke_leases *spokei_leases_of(struct spokei_member *member);
 
-/* Returns the member of leases. */
-struct spokei_member *spokei_leases_member(struct spoke_leases *leases);
-
 /* Returns the settings. */
 const struct spokei_lease_settings *spokei_leases_settings(const struct spoke_leases *leases);
 

@@ -418,11 +418,6 @@ size_t spoke_provider_registered(const struct spoke_provider *provider, size_t *
 	return listed;
 }
 
-const struct spokei_member *spokei_provider_member(const struct spoke_provider *provider)
-{
-	return &provider->member;
-}
-
 const struct spoke_provider *spokei_provider_of(struct spokei_member *member)
 {
 	return spoke_container_of(member, struct spoke_provider, member);

@@ -16,8 +16,7 @@ struct spokei_tls;
 /* The kind of the engine's members that are providers: this very string. */
 extern const char spokei_provider_kind[];
 
-/* Converts between a provider and its entry on the engine's roll. */
-const struct spokei_member *spokei_provider_member(const struct spoke_provider *provider);
+/* Returns the provider of a member of this kind. */
 const struct spoke_provider *spokei_provider_of(struct spokei_member *member);
 
 /* Valid until the engine runs. */
