@@ -29,7 +29,7 @@
  *         "handler_p99_ns" (of all methods) }], one for each second, the last 120 at most
  *     "consumers": [{ "service", "cluster", "loadbalance" ("": none, the policy chooses in order),
  *         "ready", "in_flight", "tickets", "tickets_max", "ticket_bytes", "heartbeat_ms",
- *         "retry_period_ms",
+ *         "retry_period_ms", "certificate_days" (until the own certificate ends; missing: none),
  *         "apart": [{ "method", "cluster", "loadbalance" }], methods whose policy or balancer
  *             is not the consumer's, "apart_more": omitted,
  *         "endpoints": [{ "name", "application", "group", "version" ("": none), "state",
@@ -42,11 +42,20 @@
  *             next attempt, "due_more": tickets omitted }]
  *     "consumers_more": omitted
  *     "providers": [{ "services": [text], at most 25, "addresses": [text], "connections",
- *         "in_flight", "heartbeat_ms", "draining",
- *         "peers": [{ "name", "state" ("ready", "suspect", "readonly"), "missed", "in_flight",
- *             "heard_ago_ms", "tls", "refusals" (requests without good credentials) }], only
- *             peers that have sent a message, "more": peers omitted }]
+ *         "in_flight", "heartbeat_ms", "draining", "certificate_days" (as above),
+ *         "peers": [{ "name", "identity" (proven by TLS or the system; missing: none), "state"
+ *             ("ready", "suspect", "readonly"), "missed", "in_flight", "heard_ago_ms", "tls",
+ *             "refusals" (requests without good credentials) }], only peers that have sent a
+ *             message, "more": peers omitted }]
  *     "providers_more": omitted
+ *     "leases": [{ "store", "connected", "asked" (not granted yet), "held", "left_min_ms" (of the
+ *         held lease that ends first; 0: none),
+ *         "shown": [{ "name", "id" (unique among present ones), "state" ("asking", "waiting",
+ *             "held", "releasing"), "left_ms" and "fence" (of one that is held; else 0) }],
+ *         "more": leases omitted }]
+ *     "leases_more": omitted
+ *     "gateways": [{ "address" ("": none), "draining", and the figures of <spoke/comet.h>, by
+ *         name }], at most as many as find a row
  *     "methods": [{ "side" ("calls", "requests"), "service", "method" ("*": all others, or what a
  *             provider pushes; both "other": methods beyond the engine's limit of figures),
  *         "begun", "in_flight", "failed", "ends": { counters, by name },

@@ -108,6 +108,15 @@ const tests = {
 		await picture(page, 'settings');
 		await page.context().close();
 	},
+	async 'all figures of the status are listed'() {
+		const page = await stage.open(consumer.url);
+		await isLive(page);
+		await page.locator('#all summary').click();
+		const names = ['calls ok', 'up ms', 'wheel pending', 'pool threads max', 'consumers 1 ready', 'consumers 1 ticket bytes'];
+		for (const name of names)
+			await until(name, async () => await page.locator('#figures dt', { hasText: new RegExp(`^${name}$`) }).count() === 1);
+		await page.context().close();
+	},
 	async 'empty cards take no room'() {
 		const page = await stage.open(idle.url);
 		await isLive(page);

@@ -6,5 +6,7 @@ e._set = e._compared === e._gone;
 $("planted").append($("lacking"), $("k-" + user));
 </script>
 HTML
-red page 'is read, but never set: ._gone' 'is read, but never set: ._compared' 'no element has the id lacking'
+echo 'FACT(planted, MS("planted_ms"))' | plant cluster/admin/status.c
+red page 'is read, but never set: ._gone' 'is read, but never set: ._compared' 'no element has the id lacking' \
+	'does not describe "planted_ms"'
 quiet ._set 'id planted' 'id k-'
