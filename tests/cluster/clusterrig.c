@@ -169,9 +169,8 @@ int clusterrig_set_up(void **state)
 	return spoke_engine_new(&with, &rig.engine);
 }
 
-int clusterrig_tear_down(void **state)
+RIG_STEP(clusterrig_tear_down)
 {
-	(void)state;
 	for (unsigned i = 0; i < RIG_PROVIDERS; i++)
 		if (rig.providers[i].engine)
 			clusterrig_kill(i);
@@ -187,7 +186,6 @@ int clusterrig_tear_down(void **state)
 	for (unsigned i = 0; i < RIG_PROVIDERS; i++)
 		spokei_world_process_fini(&rig.providers[i].process);
 	spokei_world_fini(&rig.world);
-	return 0;
 }
 
 /* --- the consumer */

@@ -6,22 +6,13 @@
 #ifndef TESTS_CLUSTER_CLUSTERRIG_H
 #define TESTS_CLUSTER_CLUSTERRIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 
 #include <spoke/consumer.h>
 #include <spoke/provider.h>
 #include <spoke/stats.h>
-
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 
 enum {
 	RIG_PROVIDERS = 5,

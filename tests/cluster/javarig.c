@@ -32,9 +32,8 @@ int javarig_set_up(void **state)
 	return spoke_engine_new(&with, &rig->engine);
 }
 
-int javarig_tear_down(void **state)
+RIG_STEP(javarig_tear_down)
 {
-	(void)state;
 	spoke_engine_free(rig->engine);
 	assert_int_equal(rig->process.blocks, 0);
 	assert_int_equal(rig->process.user.fds, 0);
@@ -44,7 +43,6 @@ int javarig_tear_down(void **state)
 	peer_fini(&rig->peer);
 	spokei_world_process_fini(&rig->process);
 	spokei_world_fini(&rig->world);
-	return 0;
 }
 
 static void pass(void)

@@ -6,22 +6,14 @@
 #ifndef TESTS_CLUSTER_JAVARIG_H
 #define TESTS_CLUSTER_JAVARIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "tests/cluster/peer.h"
+#include "tests/support/test.h"
 #include "transport/codec/codec.h"
 #include "transport/wire/dubbo/dubbo.h"
 
 #include <spoke/consumer.h>
 #include <spoke/provider.h>
 #include <spoke/stats.h>
-
-#define MS UINT64_C(1000000)
 
 enum {
 	JAVA_HEAD = 16,

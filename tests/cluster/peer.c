@@ -2,14 +2,10 @@
 /* A peer without an engine: see peer.h. */
 #include "tests/cluster/peer.h"
 
+#include "tests/support/test.h"
 #include "transport/conn/link.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #define OUT_MAX ((size_t)1 << 25)
 #define BACKLOG 16

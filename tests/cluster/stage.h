@@ -7,23 +7,14 @@
 #ifndef TESTS_CLUSTER_STAGE_H
 #define TESTS_CLUSTER_STAGE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
 #include "tests/cluster/securerig.h"
+#include "tests/support/test.h"
 
 #include <spoke/consumer.h>
 #include <spoke/provider.h>
 #include <spoke/stats.h>
-
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 
 enum {
 	STAGE_CALLS = 512,
@@ -185,5 +176,9 @@ void stage_assert_text(const struct spoke_result *result, const char *text);
 
 /* Runs each test in each setting; test names contain both. Returns the number of failures. */
 int stage_run(const char *group, const struct CMUnitTest *tests, size_t count);
+
+/* Tests whose parameter is the rig. */
+#define BARE_STAGE_TEST(...) TEST_WITH(struct stage *stage, stage_bare(state), __VA_ARGS__)
+#define STAGE_TEST(...) TEST_WITH(struct stage *stage, stage_begin(state), __VA_ARGS__)
 
 #endif

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define LARGE 200000
 #define LARGE_OF_STREAM 50000
 #define HEARTBEAT_NS (20 * MS)

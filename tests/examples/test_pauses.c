@@ -4,7 +4,6 @@
 #include "examples/demo/pauses.h"
 #include "tests/support/test.h"
 
-#define MS UINT64_C(1000000)
 #define INTERVAL_NS (500 * MS)
 
 static struct actor consumer;

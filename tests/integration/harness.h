@@ -32,9 +32,6 @@
 #include <spoke/provider.h>
 #include <spoke/stats.h>
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
-
 #define STAGE_SERVICE "demo.EchoService"
 #define STAGE_TIMEOUT_NS (60 * SECOND) /* of calls that must be answered */
 #define STAGE_LATERS 4096u

@@ -2,19 +2,16 @@
 /* A small blocking client of Redis; see redisclient.h. */
 #define _GNU_SOURCE
 #include "tests/integration/redisclient.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define PATIENCE_MS 60000
 #define ANSWER_MS 1000

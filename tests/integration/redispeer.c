@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A peer that locks as Redisson does; see redispeer.h. */
 #include "tests/integration/redispeer.h"
+#include "tests/support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define LATCH_MS "15000"
 #define TTL_AFTER_PARTIAL_RELEASE "30000"

@@ -2,20 +2,16 @@
 /* A relay between the code under test and a Redis server; see redisrelay.h. */
 #define _GNU_SOURCE
 #include "tests/integration/redisrelay.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define PATIENCE_MS 60000
 #define LINKS_MAX 64u

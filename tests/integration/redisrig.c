@@ -267,18 +267,14 @@ void redisrig_turn_until(uint64_t end_ns, const char *what, const char *file, in
 
 /* --- life */
 
-int redisrig_set_up_all(void **state)
+RIG_STEP(redisrig_set_up_all)
 {
-	(void)state;
 	redisserver_make(&redis, 0, "");
-	return 0;
 }
 
-int redisrig_tear_down_all(void **state)
+RIG_STEP(redisrig_tear_down_all)
 {
-	(void)state;
 	redisserver_unmake(&redis);
-	return 0;
 }
 
 /* A failed test may have left the server in a state in which it refuses commands. */
@@ -292,9 +288,8 @@ static void empty_server(void)
 	redisserver_rouse(&redis);
 }
 
-int redisrig_set_up(void **state)
+RIG_STEP(redisrig_set_up)
 {
-	(void)state;
 	memset(&redisrig, 0, sizeof(redisrig));
 	spokei_faults_init(&redisrig.faulty, spoke_host_env());
 	redisrig.env = redisrig.faulty.env;
@@ -305,7 +300,6 @@ int redisrig_set_up(void **state)
 	assert_int_equal(spoke_engine_new(&(struct spoke_engine_options){ .env = &redisrig.env },
 					  &redisrig.engine),
 			 0);
-	return 0;
 }
 
 /* Each ask is told once; a held lease ends once, and what was released is told so once. */
@@ -319,9 +313,8 @@ static void assert_ended_once(const struct asked *asked)
 		assert_int_equal(asked->lost, 0);
 }
 
-int redisrig_tear_down(void **state)
+RIG_STEP(redisrig_tear_down)
 {
-	(void)state;
 	redisrig_free();
 	spoke_engine_free(redisrig.engine);
 	redisrelay_close();
@@ -330,5 +323,4 @@ int redisrig_tear_down(void **state)
 		assert_ended_once(&redisrig.asks[i]);
 	assert_int_equal(redisrig.faulty.blocks, 0);
 	assert_int_equal(redisrig.faulty.fds, 0);
-	return 0;
 }

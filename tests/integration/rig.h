@@ -12,9 +12,6 @@
 
 #include <sys/types.h>
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
-
 #define RIG_LINE_SIZE 512u
 #define RIG_LINES_MAX (1u << 20) /* enough even for a test that polls counters for a minute */
 

@@ -345,12 +345,11 @@ int rig_set_up(void **state)
 
 /* Prints the output of the processes if the test failed. cmocka does not report that to the tear-
  * down; a process that had to be killed, or ended badly, indicates it. */
-int rig_tear_down(void **state)
+RIG_STEP(rig_tear_down)
 {
 	struct rig_process *process;
 	bool is_left = false;
 
-	(void)state;
 	for (process = rig_processes; process; process = process->next)
 		is_left |= (process->pid > 0 && strcmp(process->name, "network") != 0) ||
 			   (process->status && !WIFSIGNALED(process->status));
@@ -368,5 +367,4 @@ int rig_tear_down(void **state)
 		free(process->lines);
 		free(process);
 	}
-	return 0;
 }

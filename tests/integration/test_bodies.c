@@ -11,8 +11,6 @@
 
 /* --- rows 16 to 21 of the table of faults: bodies that are invalid values */
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-
 struct bytes {
 	const char *data;
 	size_t len;

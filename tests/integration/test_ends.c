@@ -443,7 +443,6 @@ ROW(row_58_requests_of_reset_connections_count_until_they_end, STAGE_ALL)
 
 /* --- row 65 of the table of faults: each object is freed inside each callback */
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define LIFE_CALLS 6u
 
 enum victim {

@@ -9,7 +9,6 @@
 
 /* --- rows 1 to 7 of the table of faults: beginnings and lengths of frames */
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define HEAD SPOKEI_DUBBO_HEAD_LEN
 #define CLOSES_SOON (20 * MS) /* of virtual time, within which no timer expires */
 /* Checks that the connection is closed at once, without waiting for a timer. */

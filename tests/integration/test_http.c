@@ -17,7 +17,6 @@
 
 /* --- calls by HTTP at the port of a provider: answers, statuses, order, headers */
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define ECHO "/demo.EchoService/echo"
 #define LATER "/demo.EchoService/later"
 

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define ECHO "/demo.EchoService/echo"
 #define LATER "/demo.EchoService/later"
 #define MEMORY_MAX ((size_t)1 << 20)

@@ -160,7 +160,6 @@ ROW(row_28_an_answer_over_the_limits_of_values_becomes_an_error, STAGE_ALL)
  * goes on
  */
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define BEYOND 1000u /* bytes of a body above the limit */
 /* Sends the body of a frame, in parts. */
 static void send_body(struct raw *raw)

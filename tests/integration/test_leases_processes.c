@@ -433,18 +433,14 @@ static int tear_down(void **state)
 
 FIXTURE(set_up, tear_down);
 
-static int set_up_all(void **state)
+STEP(set_up_all)
 {
-	(void)state;
 	redisserver_make(&redis, 0, "");
-	return 0;
 }
 
-static int tear_down_all(void **state)
+STEP(tear_down_all)
 {
-	(void)state;
 	redisserver_unmake(&redis);
-	return 0;
 }
 
 GROUP(set_up_all, tear_down_all);

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define NIL ((struct spoke_span){ "\xc0", 1 })
 
 /* --- row 52 */

@@ -25,7 +25,6 @@
  * --- rows 13 to 15 of the table of faults: split frames, many frames at once, and random bytes
  */
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 /* --- row 13 */
 
 /* Sends the bytes in two pieces, the second one after the first has been read. */

@@ -21,7 +21,6 @@
  * expire
  */
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define TIMEOUT_MAX_MS UINT64_C(2147483647)
 #define NIL ((struct spoke_span){ "\xc0", 1 })
 /* --- row 49 */

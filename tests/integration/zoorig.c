@@ -15,8 +15,6 @@
 #include <string.h>
 #include <time.h>
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 #define PATIENCE_NS (60 * SECOND)
 
 struct zoorig rig;
@@ -321,18 +319,14 @@ int zoorig_try_open(void)
 
 /* --- life */
 
-int zoorig_set_up_all(void **state)
+RIG_STEP(zoorig_set_up_all)
 {
-	(void)state;
 	zooserver_make();
-	return 0;
 }
 
-int zoorig_tear_down_all(void **state)
+RIG_STEP(zoorig_tear_down_all)
 {
-	(void)state;
 	zooserver_unmake();
-	return 0;
 }
 
 void zoorig_forget(void)
@@ -342,9 +336,8 @@ void zoorig_forget(void)
 	rig.note_count = 0;
 }
 
-int zoorig_set_up(void **state)
+RIG_STEP(zoorig_set_up)
 {
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	spokei_faults_init(&rig.faulty, spoke_host_env());
 	zooserver_rouse();
@@ -353,12 +346,10 @@ int zoorig_set_up(void **state)
 	assert_int_equal(spoke_engine_new(&(struct spoke_engine_options){ .env = &rig.faulty.env },
 					  &rig.engine),
 			 0);
-	return 0;
 }
 
-int zoorig_tear_down(void **state)
+RIG_STEP(zoorig_tear_down)
 {
-	(void)state;
 	if (rig.registry)
 		zoorig_close();
 	spoke_engine_free(rig.engine);
@@ -366,7 +357,6 @@ int zoorig_tear_down(void **state)
 	zoostranger_leaves();
 	assert_int_equal(rig.faulty.blocks, 0);
 	assert_int_equal(rig.faulty.fds, 0);
-	return 0;
 }
 
 int64_t zoorig_session(void)

@@ -10,13 +10,8 @@
 #include "cluster/registry/registries.h"
 #include "core/virtual/faults.h"
 #include "tests/integration/zooserver.h"
+#include "tests/support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <zookeeper/zookeeper.h>
 
 #define NOTES_MAX 256u

@@ -12,9 +12,6 @@
 
 #include <sys/types.h>
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
-
 #define NVIM_PATIENCE_NS (60 * SECOND)
 #define NVIM_PATH_MAX 96
 #define NVIM_SKIPPED 77 /* exit status of a test program that was skipped */

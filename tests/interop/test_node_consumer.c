@@ -157,9 +157,8 @@ static void start_consumer(struct node *node, const char *library)
 	node_start(node, "consumer.js", arguments);
 }
 
-static int set_up(void **state)
+STEP(set_up)
 {
-	(void)state;
 	zooserver_make();
 	spoke_builder_init(&stage.kept, spoke_host_env(), NULL);
 	assert_int_equal(spoke_engine_new(NULL, &stage.engine), 0);
@@ -169,18 +168,15 @@ static int set_up(void **state)
 	start_consumer(&stage.dubbo_js, "dubbo-js");
 	assert_string_equal(node_line(&stage.sofa, stage.engine), "= ready");
 	assert_string_equal(node_line(&stage.dubbo_js, stage.engine), "= ready");
-	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	node_kill(&stage.sofa);
 	node_kill(&stage.dubbo_js);
 	spoke_engine_free(stage.engine);
 	spoke_builder_fini(&stage.kept);
 	zooserver_unmake();
-	return 0;
 }
 
 GROUP(set_up, tear_down);

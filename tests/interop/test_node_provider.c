@@ -75,7 +75,7 @@ static void note_settled(void *arg, const struct spoke_ticket_result *settled)
 	stage.settlement = settled->settlement;
 }
 
-static int set_up(void **state)
+STEP(set_up)
 {
 	char registry[64];
 	struct spoke_consumer_options options = {
@@ -86,7 +86,6 @@ static int set_up(void **state)
 		.settled = note_settled,
 	};
 
-	(void)state;
 	zooserver_make();
 	(void)snprintf(registry, sizeof(registry), "zookeeper://127.0.0.1:%u", zooserver_port());
 	spoke_builder_init(&stage.args, spoke_host_env(), NULL);
@@ -97,19 +96,16 @@ static int set_up(void **state)
 	options.heartbeat_ns = stage.beat_ns = node_interval(&stage.node);
 	assert_int_equal(spoke_consumer_new(stage.engine, &options, &stage.consumer), 0);
 	nvim_until(stage.engine, is_ready, NULL);
-	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	node_kill(&stage.node);
 	spoke_engine_free(stage.engine);
 	spoke_builder_fini(&stage.args);
 	spoke_builder_fini(&stage.value);
 	spoke_builder_fini(&stage.attachments);
 	zooserver_unmake();
-	return 0;
 }
 
 GROUP(set_up, tear_down);

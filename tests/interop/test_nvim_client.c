@@ -242,7 +242,7 @@ static int set_up_unix(void **state)
 	return set_up(state, "pipe");
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
 	struct stage *stage = *state;
 
@@ -251,7 +251,6 @@ static int tear_down(void **state)
 		spoke_reply(stage->provided.held, (struct spoke_value){ 0 });
 	spoke_engine_free(stage->provided.engine);
 	free(stage);
-	return 0;
 }
 
 /* Runs a script; client.vim lists the functions that it may call. */

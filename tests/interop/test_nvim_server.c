@@ -253,31 +253,28 @@ static void calling_release_held(struct calling *calling, unsigned char number)
  * socket
  */
 
-static int set_up_tcp(void **state)
+STEP(set_up_tcp)
 {
 	struct calling *calling = calloc(1, sizeof(*calling));
 
 	assert_non_null(calling);
 	*state = calling;
 	calling_open(calling, false);
-	return 0;
 }
 
-static int set_up_unix(void **state)
+STEP(set_up_unix)
 {
 	struct calling *calling = calloc(1, sizeof(*calling));
 
 	assert_non_null(calling);
 	*state = calling;
 	calling_open(calling, true);
-	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
 	calling_close(*state);
 	free(*state);
-	return 0;
 }
 
 static void assert_gives(const struct ending *ending, const char *value)
@@ -301,6 +298,8 @@ static void assert_fails(const struct ending *ending, int error, const char *tex
 /* --- calls and answers */
 
 NEEDS(nvim_absent);
+
+#define CALLING_TEST(...) TEST_WITH(struct calling *calling, *state, __VA_ARGS__)
 
 NVIM_TEST(expressions_give_their_values)
 {
@@ -525,10 +524,8 @@ static bool is_ready(void *arg)
 }
 
 /* Over TCP it would use another port after a restart. */
-TEST(restarted_neovim_is_reconnected, .set_up = set_up_unix, .tear_down = tear_down)
+CALLING_TEST(restarted_neovim_is_reconnected, .set_up = set_up_unix, .tear_down = tear_down)
 {
-	struct calling *calling = *state;
-
 	assert_evaluates(calling, "1", "1");
 	calling_begin(calling, "nvim_command", "qall!", &calling->endings[0]);
 	assert_int_equal(calling_finish(calling)->error, SPOKE_ELOST);

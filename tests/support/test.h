@@ -21,6 +21,10 @@
 
 #include <cmocka.h>
 
+#define MS UINT64_C(1000000)
+#define SECOND (1000 * MS)
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
 struct test_entry {
 	const char *file;
 	int line;
@@ -65,6 +69,19 @@ void test_add_part(struct test_part *part);
 	TEST_ENTRY(#rule, rule, .run = (rule), __VA_ARGS__);                                       \
 	static void rule(__attribute__((unused)) void **state)
 
+/* A test with a parameter, which is made of `state`. Rigs define a macro of their own by it:
+ *
+ *     #define RIG_TEST(...) TEST_WITH(struct rig *rig, *state, __VA_ARGS__)
+ */
+#define TEST_WITH(...) TEST_WITH_OF(__VA_ARGS__, .line = __LINE__)
+#define TEST_WITH_OF(parameter, value, rule, ...)                                                  \
+	static void rule##_with(parameter);                                                        \
+	TEST_OF(rule, __VA_ARGS__)                                                                 \
+	{                                                                                          \
+		rule##_with(value);                                                                \
+	}                                                                                          \
+	static void rule##_with(parameter)
+
 /* The same test in another case; its name is "rule: which". */
 #define TEST_AGAIN(rule, which, ...)                                                               \
 	TEST_ENTRY(#rule ": " #which, rule##_##which, .run = (rule), .line = __LINE__, __VA_ARGS__)
@@ -74,6 +91,19 @@ void test_add_part(struct test_part *part);
 #define FIXTURE_AT(before, after, at) FIXTURE_OF(before, after, at)
 #define FIXTURE_OF(before, after, at)                                                              \
 	TEST_PART(fixture_##at, .set_up = (before), .tear_down = (after), .line = (at))
+
+/* Define a function for FIXTURE() or GROUP() that fails by its assertions only; the second one is
+ * external. */
+#define STEP(function) STEP_OF(static, function)
+#define RIG_STEP(function) STEP_OF(, function)
+#define STEP_OF(linkage, function)                                                                 \
+	static void function##_with(void **state);                                                 \
+	linkage int function(void **state)                                                         \
+	{                                                                                          \
+		function##_with(state);                                                            \
+		return 0;                                                                          \
+	}                                                                                          \
+	static void function##_with(__attribute__((unused)) void **state)
 
 /* Before the first test of the file, and after the last one; each of the two may be NULL. */
 #define GROUP(before, after) TEST_PART(group, .begin = (before), .end = (after))

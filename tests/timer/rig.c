@@ -107,11 +107,10 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
 	rig_fini(*state);
 	free(*state);
-	return 0;
 }
 
 int rig_run(const char *group, const struct CMUnitTest *tests, size_t count)

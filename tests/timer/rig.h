@@ -6,16 +6,9 @@
 #ifndef TESTS_TIMER_RIG_H
 #define TESTS_TIMER_RIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <spoke/wheel.h>
-
-#include <stdbool.h>
 
 #define RIG_ITEMS 64
 #define RIG_TICK_NS UINT64_C(1000000)

@@ -35,10 +35,10 @@ static unsigned advance_by(struct rig *rig, uint64_t tick, uint32_t budget)
 
 RUNNER(rig_run);
 
-TEST(a_budget_interrupts_and_the_next_advance_goes_on_in_order)
-{
-	struct rig *rig = *state;
+#define RIG_TEST(...) TEST_WITH(struct rig *rig, *state, __VA_ARGS__)
 
+RIG_TEST(a_budget_interrupts_and_the_next_advance_goes_on_in_order)
+{
 	for (uint32_t budget = 1; budget < 9; budget++) {
 		uint64_t start = (uint64_t)budget * 200000;
 
@@ -55,10 +55,8 @@ TEST(a_budget_interrupts_and_the_next_advance_goes_on_in_order)
 	}
 }
 
-TEST(now_stays_at_the_tick_under_work)
+RIG_TEST(now_stays_at_the_tick_under_work)
 {
-	struct rig *rig = *state;
-
 	for (int id = 0; id < 4; id++)
 		rig_schedule(rig, id, 700);
 	while (rig->logged == 0)
@@ -70,9 +68,8 @@ TEST(now_stays_at_the_tick_under_work)
 	assert_true(spoke_wheel_now(rig->wheel) == rig_ns(5000));
 }
 
-TEST(timers_scheduled_while_an_advance_is_interrupted_come_last)
+RIG_TEST(timers_scheduled_while_an_advance_is_interrupted_come_last)
 {
-	struct rig *rig = *state;
 	uint64_t due = 4096 * 3;
 
 	/* The first timers cascade before they fire, and the budget interrupts the cascade. */
@@ -89,10 +86,8 @@ TEST(timers_scheduled_while_an_advance_is_interrupted_come_last)
 		assert_int_equal(rig->log[i], i);
 }
 
-TEST(timers_can_be_cancelled_while_an_advance_is_interrupted)
+RIG_TEST(timers_can_be_cancelled_while_an_advance_is_interrupted)
 {
-	struct rig *rig = *state;
-
 	for (int id = 0; id < RIG_ITEMS; id++)
 		rig_schedule(rig, id, 70000 + (uint64_t)id / 4);
 	for (int id = 0; id < RIG_ITEMS; id++) {
@@ -141,9 +136,8 @@ TEST(jump_of_2_to_the_40_ticks_visits_bounded_slots)
 		jump_with_nothing_due(&geometry);
 }
 
-TEST(a_jump_fires_everything_on_its_way_in_order)
+RIG_TEST(a_jump_fires_everything_on_its_way_in_order)
 {
-	struct rig *rig = *state;
 	uint64_t tick = 1;
 
 	for (int id = 0; id < 22; id++, tick *= 4)
@@ -180,10 +174,8 @@ TEST(timer_placed_as_a_lap_begins_does_not_turn_the_wheel_back)
 	rig_fini(&rig);
 }
 
-TEST(a_clock_that_goes_back_is_ignored_and_counted)
+RIG_TEST(a_clock_that_goes_back_is_ignored_and_counted)
 {
-	struct rig *rig = *state;
-
 	rig_schedule(rig, 0, 150);
 	rig_advance(rig, 100);
 	assert_int_equal(spoke_wheel_advance(rig->wheel, rig_ns(99), 0), SPOKE_WHEEL_OK);
@@ -196,10 +188,8 @@ TEST(a_clock_that_goes_back_is_ignored_and_counted)
 	assert_int_equal(rig->items[0].fired, 1);
 }
 
-TEST(a_clock_that_goes_back_does_not_stop_unfinished_work)
+RIG_TEST(a_clock_that_goes_back_does_not_stop_unfinished_work)
 {
-	struct rig *rig = *state;
-
 	for (int id = 0; id < 10; id++)
 		rig_schedule(rig, id, 20);
 	assert_int_equal(spoke_wheel_advance(rig->wheel, rig_ns(30), 3), SPOKE_WHEEL_MORE);
@@ -243,9 +233,8 @@ TEST(deadline_beyond_the_horizon_is_refused)
 	rig_fini(&rig);
 }
 
-TEST(the_last_tick_of_a_coarse_wheel_can_be_reached)
+RIG_TEST(the_last_tick_of_a_coarse_wheel_can_be_reached)
 {
-	struct rig *rig = *state;
 	uint64_t last_ns = RIG_ORIGIN_NS + (UINT64_C(1) << 62) / RIG_TICK_NS * RIG_TICK_NS;
 	struct spoke_timer *timer = &rig->items[0].timer;
 
@@ -260,9 +249,8 @@ TEST(the_last_tick_of_a_coarse_wheel_can_be_reached)
 	assert_true(spoke_wheel_next(rig->wheel) == SPOKE_WHEEL_NEVER);
 }
 
-TEST(next_is_never_later_than_the_earliest_deadline)
+RIG_TEST(next_is_never_later_than_the_earliest_deadline)
 {
-	struct rig *rig = *state;
 	uint64_t seed = 88172645463325252;
 	uint64_t now = 0;
 
@@ -296,9 +284,8 @@ TEST(next_is_never_later_than_the_earliest_deadline)
 	}
 }
 
-TEST(a_loop_that_sleeps_until_next_meets_every_deadline)
+RIG_TEST(a_loop_that_sleeps_until_next_meets_every_deadline)
 {
-	struct rig *rig = *state;
 	uint64_t next;
 
 	for (int id = 0; id < RIG_ITEMS; id++)
@@ -313,13 +300,12 @@ TEST(a_loop_that_sleeps_until_next_meets_every_deadline)
 	assert_int_equal(rig_counts(rig).late_max_ns, 0);
 }
 
-TEST(a_budget_of_0_is_the_default_one)
+RIG_TEST(a_budget_of_0_is_the_default_one)
 {
 	enum {
 		MANY = SPOKE_WHEEL_BUDGET + 1
 	};
 	static struct spoke_timer timers[MANY];
-	struct rig *rig = *state;
 	unsigned timer_class;
 
 	assert_int_equal(spoke_wheel_add_class(rig->wheel, "many", (spoke_timer_due_fn)abort, NULL,
@@ -355,10 +341,8 @@ static void schedule_self_now(struct item *item)
 		rig_schedule(item->rig, item->id, item->fired_at);
 }
 
-TEST(delay_0_from_a_callback_fires_in_the_next_tick)
+RIG_TEST(delay_0_from_a_callback_fires_in_the_next_tick)
 {
-	struct rig *rig = *state;
-
 	rig->items[0].then = schedule_self_now;
 	rig_schedule(rig, 0, 30);
 	for (unsigned i = 0; i < 5; i++) {
@@ -378,10 +362,8 @@ static void schedule_self_at_0(struct item *item)
 	item->rig->logged = 0;
 }
 
-TEST(delay_0_for_ever_ends_with_the_advance)
+RIG_TEST(delay_0_for_ever_ends_with_the_advance)
 {
-	struct rig *rig = *state;
-
 	rig->items[0].then = schedule_self_at_0;
 	rig_schedule(rig, 0, 30);
 	rig_advance(rig, 30);
@@ -401,10 +383,8 @@ static void cancel_neighbours(struct item *item)
 			(void)spoke_wheel_cancel(rig->wheel, &rig->items[id].timer);
 }
 
-TEST(a_callback_may_cancel_timers_of_its_own_tick)
+RIG_TEST(a_callback_may_cancel_timers_of_its_own_tick)
 {
-	struct rig *rig = *state;
-
 	for (int id = 0; id < RIG_ITEMS; id++) {
 		rig->items[id].then = cancel_neighbours;
 		rig_schedule(rig, id, 700);
@@ -427,10 +407,8 @@ static void free_all(struct item *item)
 	}
 }
 
-TEST(a_callback_may_free_itself_and_every_other_timer)
+RIG_TEST(a_callback_may_free_itself_and_every_other_timer)
 {
-	struct rig *rig = *state;
-
 	for (int id = 0; id < RIG_ITEMS; id++)
 		rig_schedule(rig, id, 700 + (uint64_t)id / 16);
 	rig->items[3].then = free_all;
@@ -452,10 +430,8 @@ static void disarm_or_detach_all(struct item *item)
 	}
 }
 
-TEST(a_callback_may_disarm_and_detach_timers_of_its_own_tick)
+RIG_TEST(a_callback_may_disarm_and_detach_timers_of_its_own_tick)
 {
-	struct rig *rig = *state;
-
 	for (int id = 0; id < RIG_ITEMS; id++) {
 		rig->items[id].then = disarm_or_detach_all;
 		rig_schedule(rig, id, 700);
@@ -477,10 +453,8 @@ static void move_all(struct item *item)
 	}
 }
 
-TEST(a_callback_may_reschedule_timers_of_its_own_tick)
+RIG_TEST(a_callback_may_reschedule_timers_of_its_own_tick)
 {
-	struct rig *rig = *state;
-
 	for (int id = 0; id < RIG_ITEMS; id++)
 		rig_schedule(rig, id, 700);
 	rig->items[0].then = move_all;
@@ -497,10 +471,8 @@ static void schedule_a_lap_later(struct item *item)
 		rig_schedule(item->rig, item->id, item->fired_at + 4096);
 }
 
-TEST(a_callback_may_schedule_into_its_own_slot_a_lap_later)
+RIG_TEST(a_callback_may_schedule_into_its_own_slot_a_lap_later)
 {
-	struct rig *rig = *state;
-
 	for (int id = 0; id < RIG_ITEMS; id++) {
 		rig->items[id].then = schedule_a_lap_later;
 		rig_schedule(rig, id, 700);
@@ -524,10 +496,8 @@ static void schedule_and_drop_another(struct item *item)
 	assert_true(spoke_wheel_cancel(rig->wheel, &rig->items[1].timer));
 }
 
-TEST(a_deadline_shared_with_a_callback_is_not_forgotten_after_it)
+RIG_TEST(a_deadline_shared_with_a_callback_is_not_forgotten_after_it)
 {
-	struct rig *rig = *state;
-
 	rig->items[0].then = schedule_and_drop_another;
 	rig_schedule(rig, 0, 700);
 	rig_advance(rig, 700);
@@ -542,10 +512,8 @@ static void advance_inside(struct item *item)
 			 SPOKE_WHEEL_BUSY);
 }
 
-TEST(advance_from_a_callback_is_refused)
+RIG_TEST(advance_from_a_callback_is_refused)
 {
-	struct rig *rig = *state;
-
 	rig->items[0].then = advance_inside;
 	rig_schedule(rig, 0, 30);
 	rig_schedule(rig, 1, 30);
@@ -558,10 +526,8 @@ static void stop_inside(struct item *item)
 	assert_true(spoke_wheel_stop(item->rig->wheel, NULL, NULL) > 0);
 }
 
-TEST(a_callback_may_stop_the_wheel)
+RIG_TEST(a_callback_may_stop_the_wheel)
 {
-	struct rig *rig = *state;
-
 	for (int id = 0; id < RIG_ITEMS; id++)
 		rig_schedule(rig, id, 30 + (uint64_t)id / 2 * 600);
 	rig->items[2].then = stop_inside;
@@ -602,10 +568,8 @@ static unsigned empty_wakes(struct rig *rig, uint64_t tick)
 	return empty;
 }
 
-TEST(next_is_the_earliest_deadline_of_any_level)
+RIG_TEST(next_is_the_earliest_deadline_of_any_level)
 {
-	struct rig *rig = *state;
-
 	if (!has_levels_below(rig))
 		return;
 	rig_schedule(rig, 0, FAR + 7);
@@ -617,10 +581,8 @@ TEST(next_is_the_earliest_deadline_of_any_level)
 	assert_int_equal(rig->logged, 2);
 }
 
-TEST(next_is_sooner_when_a_timer_moves_within_its_slot)
+RIG_TEST(next_is_sooner_when_a_timer_moves_within_its_slot)
 {
-	struct rig *rig = *state;
-
 	if (!has_levels_below(rig))
 		return;
 	rig_schedule(rig, 0, FAR + 7);
@@ -636,10 +598,8 @@ TEST(next_is_sooner_when_a_timer_moves_within_its_slot)
 }
 
 /* A timer that was moved to a later deadline is still in the slot of the former one. */
-TEST(next_skips_the_slot_that_a_timer_has_outlived)
+RIG_TEST(next_skips_the_slot_that_a_timer_has_outlived)
 {
-	struct rig *rig = *state;
-
 	if (!has_levels_below(rig))
 		return;
 	rig_schedule(rig, 0, 10);
@@ -653,10 +613,8 @@ TEST(next_skips_the_slot_that_a_timer_has_outlived)
 	assert_int_equal(rig->items[0].fired, 1);
 }
 
-TEST(cancelled_timers_wake_the_wheel_once_together)
+RIG_TEST(cancelled_timers_wake_the_wheel_once_together)
 {
-	struct rig *rig = *state;
-
 	if (!has_levels_below(rig))
 		return;
 	for (int id = 1; id < RIG_ITEMS; id++)
@@ -674,9 +632,8 @@ TEST(cancelled_timers_wake_the_wheel_once_together)
 	assert_int_equal(rig->log[0], 0);
 }
 
-TEST(work_counts_each_slot_and_each_timer_up)
+RIG_TEST(work_counts_each_slot_and_each_timer_up)
 {
-	struct rig *rig = *state;
 	struct spoke_wheel_work before = rig_work(rig);
 
 	assert_int_equal(before.visited_slots, 0);

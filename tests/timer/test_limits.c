@@ -11,9 +11,10 @@ static void nothing_due(struct spoke_timer *timer, void *arg)
 
 RUNNER(rig_run);
 
-TEST(the_cap_refuses_and_changes_nothing)
+#define RIG_TEST(...) TEST_WITH(struct rig *on, *state, __VA_ARGS__)
+
+RIG_TEST(the_cap_refuses_and_changes_nothing)
 {
-	const struct rig *on = *state;
 	struct spoke_wheel_options options = { .tick_ns = RIG_TICK_NS,
 					       .slots = 16,
 					       .levels = on->levels < 5 ? on->levels : 5,

@@ -98,9 +98,10 @@ static const struct geometry *geometry_of(const struct rig *rig)
 
 RUNNER(rig_run);
 
-TEST(the_wheel_behaves_like_a_sorted_list)
+#define RIG_TEST(...) TEST_WITH(struct rig *rig, *state, __VA_ARGS__)
+
+RIG_TEST(the_wheel_behaves_like_a_sorted_list)
 {
-	const struct rig *rig = *state;
 	const struct geometry *on = geometry_of(rig);
 	uint64_t left = number_from("SPOKE_MODEL_OPS", DEFAULT_OPERATIONS);
 	uint64_t seed = number_from("SPOKE_MODEL_SEED", 1);

@@ -79,9 +79,10 @@ static void look_at_all(const struct rig *rig, uint32_t *counts)
 
 RUNNER(rig_run);
 
-TEST(shape_matches_the_options)
+#define RIG_TEST(...) TEST_WITH(struct rig *rig, *state, __VA_ARGS__)
+
+RIG_TEST(shape_matches_the_options)
 {
-	const struct rig *rig = *state;
 	struct spoke_wheel_shape shape;
 
 	memset(&shape, 0xa5, sizeof(shape));
@@ -94,9 +95,8 @@ TEST(shape_matches_the_options)
 		assert_int_equal(shape.cursor[level], 0);
 }
 
-TEST(cursors_are_the_digits_of_the_tick)
+RIG_TEST(cursors_are_the_digits_of_the_tick)
 {
-	struct rig *rig = *state;
 	static const uint64_t ticks[] = { 1, 31, 32, 511, 512, 4097, 1000003, 123456789 };
 	struct spoke_wheel_shape shape;
 
@@ -119,10 +119,8 @@ static void due(struct spoke_timer *timer, void *arg)
 	(void)arg;
 }
 
-TEST(occupancy_of_a_missing_slot_is_0)
+RIG_TEST(occupancy_of_a_missing_slot_is_0)
 {
-	struct rig *rig = *state;
-
 	rig_schedule(rig, 0, 1);
 	assert_int_equal(spoke_wheel_occupancy(rig->wheel, 0, 1, 9, NULL), 1);
 	assert_int_equal(spoke_wheel_occupancy(rig->wheel, rig->levels, 0, 9, NULL), 0);
@@ -131,9 +129,8 @@ TEST(occupancy_of_a_missing_slot_is_0)
 }
 
 /* Disarmed timers keep their class. */
-TEST(occupancy_is_told_by_class)
+RIG_TEST(occupancy_is_told_by_class)
 {
-	struct rig *rig = *state;
 	uint32_t of_class[SPOKE_WHEEL_CLASSES_MAX];
 	unsigned other;
 
@@ -153,9 +150,8 @@ TEST(occupancy_is_told_by_class)
 }
 
 /* A timer beyond the current lap of the top level waits in that level and is counted there. */
-TEST(far_timers_are_counted_where_they_wait)
+RIG_TEST(far_timers_are_counted_where_they_wait)
 {
-	struct rig *rig = *state;
 	unsigned span = bits_of(rig->slots) * rig->levels;
 	uint64_t top = UINT64_C(1) << (span - bits_of(rig->slots));
 	uint64_t far = span < 40 ? (UINT64_C(3) << span) + top : top;
@@ -195,9 +191,8 @@ static void do_something(struct rig *rig, uint64_t *dice, uint64_t *tick)
 }
 
 /* Includes disarmed timers and counts taken in the middle of an advance. */
-TEST(all_slots_together_have_all_timers)
+RIG_TEST(all_slots_together_have_all_timers)
 {
-	struct rig *rig = *state;
 	uint32_t *counts = calloc((size_t)rig->slots * rig->levels, sizeof(*counts));
 	uint64_t dice = 0x9e3779b97f4a7c15;
 	uint64_t tick = 0;
@@ -214,9 +209,8 @@ TEST(all_slots_together_have_all_timers)
 }
 
 /* On a wheel of one level, timers of later laps are set aside while their slot is emptied. */
-TEST(timers_set_aside_count_in_their_slot)
+RIG_TEST(timers_set_aside_count_in_their_slot)
 {
-	struct rig *rig = *state;
 	uint32_t slots = rig->slots;
 	unsigned here = rig->levels == 1 ? 6 : 3;
 

@@ -6,13 +6,7 @@
 #ifndef TESTS_TRANSPORT_DUBBO_FRAMES_H
 #define TESTS_TRANSPORT_DUBBO_FRAMES_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "tests/support/test.h"
 #include "transport/codec/codec.h"
 #include "transport/wire/dubbo/dubbo.h"
 
@@ -20,7 +14,6 @@
 #define FRAME_MAX 8192
 #define NAME_MAX_BYTES 200
 #define EVENT_MAX 64
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 extern const struct spokei_wire_limits frame_limits;
 

@@ -299,7 +299,7 @@ static void user_type(struct spoke_builder *to)
 	}
 #define GENERIC(method, names, count, pack)                                                        \
 	{                                                                                          \
-		1, SPOKEI_REQUEST, false, SECOND, method, "", count, pack, names, NULL, NULL,      \
+		1, SPOKEI_REQUEST, false, CONSUMER_2, method, "", count, pack, names, NULL, NULL,  \
 			NULL, 0                                                                    \
 	}
 #define RESULT(n, packer)                                                                          \
@@ -342,21 +342,21 @@ const struct shape shapes[SHAPES] = {
 	CALL(2, FIRST_K1, "attach", STRING, 1, k1),
 	CALL(2, FIRST_K1, "slow", "J", 1, ms_2500),
 	CALL(2, FIRST_K1, "$echo", "Ljava/lang/Object;", 1, ok),
-	CALL(12, SECOND, "echo", STRING, 1, tick),
-	CALL(3, SECOND, "slow", "J", 1, ms_500),
+	CALL(12, CONSUMER_2, "echo", STRING, 1, tick),
+	CALL(3, CONSUMER_2, "slow", "J", 1, ms_500),
 	GENERIC("sum", ints, 2, one_and_two),
 	GENERIC("user", user_type, 1, bob),
 	GENERIC("zap", no_types, 0, NULL),
 	{
 		.uses = 1,
 		.one_way = true,
-		.from = SECOND,
+		.from = CONSUMER_2,
 		.method = "nothing",
 		.types = "",
 	},
 	{
 		.uses = 1,
-		.from = SECOND,
+		.from = CONSUMER_2,
 		.method = "echo",
 		.types = STRING,
 		.arg_count = 1,

@@ -16,7 +16,7 @@ typedef void pack_fn(struct spoke_builder *to);
 enum from {
 	FIRST, /* application interop-consumer */
 	FIRST_K1,
-	SECOND, /* application interop-consumer2 */
+	CONSUMER_2, /* application interop-consumer2 */
 };
 
 struct shape {

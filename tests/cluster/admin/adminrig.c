@@ -79,18 +79,14 @@ void adminrig_close(void)
 	free(adminrig.got);
 }
 
-int adminrig_set_up(void **state)
+RIG_STEP(adminrig_set_up)
 {
-	(void)state;
 	adminrig_open();
-	return 0;
 }
 
-int adminrig_tear_down(void **state)
+RIG_STEP(adminrig_tear_down)
 {
-	(void)state;
 	adminrig_close();
-	return 0;
 }
 
 void adminrig_run(uint64_t ns)

@@ -6,20 +6,12 @@
 #ifndef TESTS_CLUSTER_ADMIN_ADMINRIG_H
 #define TESTS_CLUSTER_ADMIN_ADMINRIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/admin/parts.h"
 #include "core/engine/engine.h"
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 #define ADMINRIG_AT "127.0.0.1:9090"
 #define ADMINRIG_TOKEN "open-sesame"
 #define ADMINRIG_HOST "Host: localhost\r\n"

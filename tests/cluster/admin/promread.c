@@ -3,11 +3,7 @@
 #include "tests/cluster/admin/promread.h"
 
 #include "tests/core/json/jsonread.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -442,7 +442,6 @@ TEST(endpoint_that_the_next_call_connects_is_ready)
 
 /* --- streams of the admin page, its timeouts, limits and end */
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define STREAM "GET /events HTTP/1.1\r\n" ADMINRIG_HOST "\r\n"
 #define PAGE "GET / HTTP/1.1\r\n" ADMINRIG_HOST "\r\n"
 /* Returns the last document that a stream has sent. Sets *ret_count to the number of new ones. */

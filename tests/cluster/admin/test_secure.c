@@ -28,12 +28,10 @@ enum {
 
 static struct secure secure;
 
-static int set_up(void **state)
+STEP(set_up)
 {
-	(void)state;
 	adminrig_open_bare();
 	assert_true(secure_begin(&secure, &adminrig.world, "tls"));
-	return 0;
 }
 
 FIXTURE(set_up, adminrig_tear_down);

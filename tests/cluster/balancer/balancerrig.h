@@ -6,15 +6,9 @@
 #ifndef TESTS_CLUSTER_BALANCER_BALANCERRIG_H
 #define TESTS_CLUSTER_BALANCER_BALANCERRIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/balancer/state.h"
 #include "tests/cluster/dice.h"
+#include "tests/support/test.h"
 
 #define RIG_PLACES_MAX 1000u
 #define RIG_NOW_NS UINT64_C(1000000000000)

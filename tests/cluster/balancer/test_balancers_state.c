@@ -5,9 +5,6 @@
 
 #include <string.h>
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
-
 static struct balancerrig rig;
 
 /* Begins with these mean response times in ms. Each place was chosen a moment ago. */

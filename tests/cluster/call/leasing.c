@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The leases of tests of calls: see leasing.h. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
-#include "cluster/lease/script.h"
 #include "tests/cluster/call/leasing.h"
+#include "cluster/lease/script.h"
 #include "tests/support/redis/redis.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 #define AT "127.0.0.1:6379"
 
 static struct fakeredis server;

@@ -429,8 +429,6 @@ TEST(wrong_settings_are_named_in_event)
 
 FIXTURE(NULL, NULL);
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 #define START (1000 * SECOND)
 #define TIMES_MAX 200000u
 

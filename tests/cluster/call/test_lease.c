@@ -10,11 +10,6 @@
 #include <spoke/provider.h>
 #include <spoke/stats.h>
 
-#include <cmocka.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,8 +20,6 @@ static struct leasedrig_call *leasedrig_call(size_t len);
  * world. Asserts that every call ends once and that nothing leaks
  */
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 #define RIG_AT "127.0.0.1:20880"
 
 enum {
@@ -79,11 +72,10 @@ static void leasedrig_pass(uint64_t ns)
 
 /* --- set-up */
 
-static int leasedrig_set_up(void **state)
+STEP(leasedrig_set_up)
 {
 	struct spoke_engine_options with = { .env = &rig.process.env };
 
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	rig.conn.fd = -1;
 	assert_true(spokei_world_init(&rig.world, 3));
@@ -93,12 +85,10 @@ static int leasedrig_set_up(void **state)
 	assert_int_equal(spoke_engine_new(&with, &rig.engine), 0);
 	leasing_begin(&rig.world, rig.engine);
 	leasing_count("reports", "41");
-	return 0;
 }
 
-static int leasedrig_tear_down(void **state)
+STEP(leasedrig_tear_down)
 {
-	(void)state;
 	leasing_leave();
 	spoke_engine_free(rig.engine);
 	leasing_end();
@@ -110,7 +100,6 @@ static int leasedrig_tear_down(void **state)
 	peer_fini(&rig.peer);
 	spokei_world_process_fini(&rig.process);
 	spokei_world_fini(&rig.world);
-	return 0;
 }
 
 /* Makes a consumer of the peer, which listens. */

@@ -103,20 +103,16 @@ void cometrig_close(void)
 	free(cometrig.lines);
 }
 
-int cometrig_set_up(void **state)
+RIG_STEP(cometrig_set_up)
 {
 	struct spoke_comet_options options = cometrig_begin();
 
-	(void)state;
 	cometrig_make(&options);
-	return 0;
 }
 
-int cometrig_tear_down(void **state)
+RIG_STEP(cometrig_tear_down)
 {
-	(void)state;
 	cometrig_close();
-	return 0;
 }
 
 void cometrig_run(uint64_t ns)

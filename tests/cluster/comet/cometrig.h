@@ -6,19 +6,11 @@
 #ifndef TESTS_CLUSTER_COMET_COMETRIG_H
 #define TESTS_CLUSTER_COMET_COMETRIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/comet/comet.h"
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 #define COMETRIG_AT "127.0.0.1:8080"
 #define COMETRIG_HOST "Host: 127.0.0.1:8080\r\n"
 #define COMETRIG_ORIGIN "Origin: http://127.0.0.1:8080\r\n"

@@ -56,20 +56,16 @@ static void make_all(void)
 	make(&others[1], "127.0.0.1:8082");
 }
 
-static int set_up(void **state)
+STEP(set_up)
 {
-	(void)state;
 	make_all();
 	for (unsigned i = 0; i < OTHERS; i++)
 		assert_int_equal(spoke_comet_join(others[i].comet, cometrig.comet), SPOKE_OK);
-	return 0;
 }
 
-static int set_up_apart(void **state)
+STEP(set_up_apart)
 {
-	(void)state;
 	make_all();
-	return 0;
 }
 
 static void end_other(struct other *other)
@@ -80,9 +76,8 @@ static void end_other(struct other *other)
 }
 
 /* Pushes that are on their way are freed where they arrive. */
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	for (unsigned i = 0; i < OTHERS; i++)
 		end_other(&others[i]);
 	spoke_engine_free(cometrig.engine);
@@ -93,7 +88,6 @@ static int tear_down(void **state)
 		spokei_world_process_fini(&others[i].process);
 	}
 	cometrig_close();
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);

@@ -381,15 +381,13 @@ TEST(pages_of_other_origins_may_not, .tear_down = cometrig_tear_down)
 #define SEND(fields, length, body)                                                                 \
 	"POST /spoke/send?user=ann HTTP/1.1\r\n" COMETRIG_HOST fields "Content-Length: " length    \
 	"\r\n\r\n" body
-static int set_up(void **state)
+STEP(set_up)
 {
 	struct spoke_comet_options options = cometrig_begin();
 
-	(void)state;
 	options.authorize = cometrig_authorize;
 	options.query_user = false;
 	cometrig_make(&options);
-	return 0;
 }
 
 FIXTURE(set_up, cometrig_tear_down);

@@ -277,16 +277,14 @@ enum {
 
 static int many[MANY];
 
-static int set_up_many(void **state)
+STEP(set_up_many)
 {
 	struct spoke_comet_options options = cometrig_begin();
 
-	(void)state;
 	options.connections_per_peer_max = 2 * MANY;
 	options.accept_rate = 2 * MANY;
 	cometrig_make(&options);
 	open_many(many, MANY);
-	return 0;
 }
 
 TEST(single_push_goes_before_a_broadcast, .set_up = set_up_many, .tear_down = cometrig_tear_down)

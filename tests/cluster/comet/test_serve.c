@@ -34,7 +34,7 @@ static void assert_has(const char *text, const char *part)
 		fail_msg("\"%.400s\" does not have \"%s\"", text, part);
 }
 
-static int set_up(void **state)
+STEP(set_up)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	struct spoke_engine_options engine = { .env = &caller.process.env };
@@ -42,7 +42,6 @@ static int set_up(void **state)
 		.url = "dubbo://" AT "/spoke.Comet",
 	};
 
-	(void)state;
 	cometrig_make(&options);
 	memset(&caller, 0, sizeof(caller));
 	spokei_world_process_init(&caller.process, &cometrig.world);
@@ -51,16 +50,13 @@ static int set_up(void **state)
 	assert_int_equal(spoke_provider_listen(caller.provider, "dubbo://" AT), SPOKE_OK);
 	assert_int_equal(spoke_engine_new(&engine, &caller.engine), SPOKE_OK);
 	assert_int_equal(spoke_consumer_new(caller.engine, &consumer, &caller.consumer), SPOKE_OK);
-	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	spoke_engine_free(caller.engine);
 	spokei_world_process_fini(&caller.process);
 	cometrig_close();
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);

@@ -18,11 +18,9 @@ enum {
 
 static const struct spoke_env *env;
 
-static int set_up(void **state)
+STEP(set_up)
 {
-	(void)state;
 	env = spoke_host_env();
-	return 0;
 }
 
 GROUP(set_up, NULL);

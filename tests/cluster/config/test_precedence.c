@@ -10,8 +10,6 @@
 
 #include <stdio.h>
 
-#define SECOND UINT64_C(1000000000)
-
 enum place {
 	IN_PROVIDED, /* a provider's URL in the registry */
 	IN_FILE,
@@ -56,14 +54,12 @@ static int set_up(void **state)
 	return spoke_engine_new(&options, &engine);
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	spoke_engine_free(engine);
 	assert_int_equal(process.blocks, 0);
 	spokei_world_process_fini(&process);
 	spokei_world_fini(&world);
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);

@@ -49,7 +49,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MS UINT64_C(1000000)
 #define FILE_NAME "a.conf"
 #define SERVICE "demo.A"
 #define METHOD "echo"

@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SECOND UINT64_C(1000000000)
-
 static struct memory memory;
 
 static struct spokei_store right(const char *text)

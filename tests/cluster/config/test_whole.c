@@ -28,7 +28,6 @@
 #include <signal.h>
 #include <string.h>
 
-#define MS UINT64_C(1000000)
 #define FILE_NAME "a.conf"
 #define OLD "correct-horse"
 #define NEW "battery-staple"
@@ -88,7 +87,7 @@ static void change_nothing(void)
 	put("page", OLD "\n");
 }
 
-static int set_up(void **state)
+STEP(set_up)
 {
 	struct spoke_provider_options serving = { 0 };
 	struct spoke_consumer_options calling = { .url = "dubbo://127.0.0.1:1/demo.A?tls=off" };
@@ -96,7 +95,6 @@ static int set_up(void **state)
 	struct spoke_admin_options showing = { .tls = &tls, .token_file = "page" };
 	struct spoke_engine_options with = { .pool_queue = 1 };
 
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	assert_true(spokei_world_init(&rig.world, 1));
 	spokei_world_process_init(&rig.process, &rig.world);
@@ -114,12 +112,10 @@ static int set_up(void **state)
 	assert_int_equal(spoke_consumer_new(rig.engine, &calling, &rig.consumer), 0);
 	assert_int_equal(spoke_admin_new(rig.engine, &showing, &rig.page), 0);
 	assert_int_equal(spoke_config_reload_on_signal(rig.config, rig.engine), 0);
-	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	spokei_faults_heal(&rig.faulty);
 	if (rig.engine) {
 		spoke_admin_free(rig.page);
@@ -131,7 +127,6 @@ static int tear_down(void **state)
 	assert_int_equal(rig.faulty.blocks, 0);
 	spokei_world_process_fini(&rig.process);
 	spokei_world_fini(&rig.world);
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);

@@ -6,12 +6,7 @@
 #ifndef TESTS_CLUSTER_CONSUMER_FUTURERIG_H
 #define TESTS_CLUSTER_CONSUMER_FUTURERIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <spoke/future.h>
 #include <spoke/provider.h>
@@ -20,7 +15,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define MS UINT64_C(1000000)
 #define RIG_TIMEOUT_NS (60000 * MS) /* timeout of calls that must be answered */
 #define RIG_HELD 256u
 

@@ -46,9 +46,8 @@ void subscriptionrig_end_provider(int which)
 	subscriptionrig.engines[which] = NULL;
 }
 
-int subscriptionrig_tear_down(void **state)
+RIG_STEP(subscriptionrig_tear_down)
 {
-	(void)state;
 	spokei_faults_heal(&subscriptionrig.faulty);
 	subscriptionrig_free_consumer();
 	subscriptionrig_pass(10 * MS);
@@ -62,7 +61,6 @@ int subscriptionrig_tear_down(void **state)
 		spokei_world_process_fini(&subscriptionrig.processes[i]);
 	}
 	spokei_world_fini(&subscriptionrig.world);
-	return 0;
 }
 
 /* --- both sides */

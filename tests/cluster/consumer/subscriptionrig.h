@@ -6,24 +6,16 @@
 #ifndef TESTS_CLUSTER_CONSUMER_SUBSCRIPTIONRIG_H
 #define TESTS_CLUSTER_CONSUMER_SUBSCRIPTIONRIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/virtual/faults.h"
 #include "core/virtual/files.h"
 #include "core/virtual/world.h"
 #include "tests/cluster/fakereg.h"
+#include "tests/support/test.h"
 
 #include <spoke/consumer.h>
 #include <spoke/provider.h>
 #include <spoke/stats.h>
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 #define RETRY_MAX_NS (6 * SECOND) /* 5 s plus 20 % */
 #define SOON_NS (100 * MS)        /* enough for all other steps */
 #define ECHO "demo.Echo"

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MS UINT64_C(1000000)
 #define MINUTE (60000 * MS)
 #define NEAR "127.0.0.1:20880"
 #define FAR "10.0.0.1:20880"
@@ -79,16 +78,14 @@ static void pass(uint64_t ns)
 	spokei_world_run(&rig.world, rig.world.now_ns + ns);
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	spoke_consumer_free(rig.consumer);
 	spoke_provider_free(rig.provider);
 	pass(10 * MS);
 	end_side(&rig.consumes);
 	end_side(&rig.provides);
 	spokei_world_fini(&rig.world);
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);

@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#define MS UINT64_C(1000000)
 #define LARGE 200000
 
 struct rig {
@@ -35,7 +34,7 @@ static void pass(uint64_t ns)
 	spokei_world_run(&rig.world, rig.world.now_ns + ns);
 }
 
-static int set_up(void **state)
+STEP(set_up)
 {
 	static const char *const more[] = { "msgpack-rpc://127.0.0.1:20881/demo.Echo" };
 	const struct spoke_consumer_options options = {
@@ -59,12 +58,10 @@ static int set_up(void **state)
 	assert_int_equal(spoke_engine_new(&with, &rig.engine), 0);
 	assert_int_equal(spoke_consumer_new(rig.engine, &options, &rig.consumer), 0);
 	assert_int_equal(spoke_consumer_method(rig.consumer, "echo", NULL, &rig.echo), 0);
-	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	spoke_engine_free(rig.engine);
 	assert_int_equal(rig.ends, rig.calls);
 	assert_int_equal(rig.process.blocks, 0);
@@ -74,7 +71,6 @@ static int tear_down(void **state)
 	peer_fini(&rig.peer);
 	spokei_world_process_fini(&rig.process);
 	spokei_world_fini(&rig.world);
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);

@@ -7,9 +7,8 @@
 
 RUNNER(stage_run);
 
-TEST(drained_consumer_refuses_calls_until_freed)
+STAGE_TEST(drained_consumer_refuses_calls_until_freed)
 {
-	struct stage *stage = stage_begin(state);
 	struct spoke_method *echo = stage_method(stage, "echo");
 
 	stage_until_ready(stage, 1);
@@ -21,9 +20,8 @@ TEST(drained_consumer_refuses_calls_until_freed)
 	stage_pass(stage, 50 * MS);
 }
 
-TEST(drained_provider_does_not_listen_until_freed)
+STAGE_TEST(drained_provider_does_not_listen_until_freed)
 {
-	struct stage *stage = stage_begin(state);
 	char text[64];
 
 	stage_until_ready(stage, 1);
@@ -39,10 +37,8 @@ TEST(drained_provider_does_not_listen_until_freed)
 	stage_pass(stage, 50 * MS);
 }
 
-TEST(drained_members_are_freed_with_engine)
+STAGE_TEST(drained_members_are_freed_with_engine)
 {
-	struct stage *stage = stage_begin(state);
-
 	stage_until_ready(stage, 1);
 	assert_int_equal(spoke_engine_drain(stage->client_engine, 10 * SECOND), 0);
 	assert_int_equal(spoke_engine_drain(stage->server_engine, 10 * SECOND), 0);
@@ -51,9 +47,8 @@ TEST(drained_members_are_freed_with_engine)
 	stage_free_server(stage);
 }
 
-TEST(member_closed_by_drain_stays_until_freed)
+STAGE_TEST(member_closed_by_drain_stays_until_freed)
 {
-	struct stage *stage = stage_begin(state);
 	struct spoke_method *never = stage_method(stage, "later");
 	struct stage_call *call = stage_call(stage, never, stage_text(stage, "x"));
 
@@ -68,9 +63,8 @@ TEST(member_closed_by_drain_stays_until_freed)
 
 /* Only the Dubbo wire has heartbeats, by which a provider recognises a consumer of spoke. With TLS
  * an end without a close_notify is a loss. */
-TEST(vanished_consumer_is_noticed_at_once_if_it_is_known)
+STAGE_TEST(vanished_consumer_is_noticed_at_once_if_it_is_known)
 {
-	struct stage *stage = stage_begin(state);
 	bool known = stage->setting->dubbo || stage_is_secure(stage);
 
 	if (!stage->setting->in_memory)
@@ -89,7 +83,7 @@ TEST(vanished_consumer_is_noticed_at_once_if_it_is_known)
 	stage_answer(stage, 0);
 }
 
-TEST(engine_event_names_wrong_option)
+STAGE_TEST(engine_event_names_wrong_option)
 {
 	static const struct {
 		const char *url;
@@ -104,7 +98,6 @@ TEST(engine_event_names_wrong_option)
 		{ "dubbo://127.0.0.1:1/x?timeout=soon", SPOKE_ESYNTAX, "timeout" },
 		{ "dubbo://127.0.0.1:1/x?timeout=0", SPOKE_ERANGE, "timeout" },
 	};
-	struct stage *stage = stage_begin(state);
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct spoke_consumer_options options = { .url = cases[i].url };

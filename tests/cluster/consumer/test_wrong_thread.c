@@ -20,7 +20,6 @@
 #include <string.h>
 
 #define HERE "127.0.0.1:0"
-#define MS UINT64_C(1000000)
 
 static struct {
 	struct spoke_engine *engine;

@@ -80,9 +80,8 @@ void keeperrig_free_engine(void)
 	keeperrig.keeper = NULL;
 }
 
-int keeperrig_tear_down(void **state)
+RIG_STEP(keeperrig_tear_down)
 {
-	(void)state;
 	spokei_faults_heal(&keeperrig.faulty);
 	if (keeperrig.engine) {
 		spokei_keeper_free(keeperrig.keeper);
@@ -95,7 +94,6 @@ int keeperrig_tear_down(void **state)
 	spokei_world_process_fini(&keeperrig.process);
 	spokei_world_fini(&keeperrig.world);
 	free(keeperrig.file);
-	return 0;
 }
 
 static int note_list(void *arg, const struct spoke_url *urls, size_t count)

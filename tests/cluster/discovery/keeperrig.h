@@ -6,22 +6,14 @@
 #ifndef TESTS_CLUSTER_DISCOVERY_KEEPERRIG_H
 #define TESTS_CLUSTER_DISCOVERY_KEEPERRIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/discovery/keeper.h"
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
 #include "tests/cluster/fakereg.h"
+#include "tests/support/test.h"
 
 #include <spoke/stats.h>
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 #define RETRY_NS SPOKEI_KEEPER_RETRY_NS
 #define ECHO "demo.Echo"
 #define PLACE "dubbo://127.0.0.1:20880/demo.Echo"

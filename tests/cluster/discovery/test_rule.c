@@ -122,19 +122,15 @@ TEST(routers_count_without_being_read)
 	assert_int_equal(list.count, 1);
 }
 
-static int set_up(void **state)
+STEP(set_up)
 {
-	(void)state;
 	memory_init(&memory);
 	spokei_url_list_init(&list, &memory.env);
-	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	spokei_url_list_fini(&list);
-	return 0;
 }
 
 GROUP(set_up, tear_down);

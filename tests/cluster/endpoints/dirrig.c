@@ -11,11 +11,10 @@
 
 struct dirrig dirrig;
 
-int dirrig_set_up(void **state)
+RIG_STEP(dirrig_set_up)
 {
 	struct spoke_engine_options options = { .env = &dirrig.faulty.env };
 
-	(void)state;
 	memset(&dirrig, 0, sizeof(dirrig));
 	assert_true(spokei_world_init(&dirrig.world, 7));
 	spokei_world_process_init(&dirrig.process, &dirrig.world);
@@ -23,12 +22,10 @@ int dirrig_set_up(void **state)
 	for (unsigned i = 0; i < PROVIDERS; i++)
 		spokei_world_process_init(&dirrig.sides[i].process, &dirrig.world);
 	assert_int_equal(spoke_engine_new(&options, &dirrig.engine), 0);
-	return 0;
 }
 
-int dirrig_tear_down(void **state)
+RIG_STEP(dirrig_tear_down)
 {
-	(void)state;
 	dirrig.then = NULL;
 	spoke_engine_free(dirrig.engine);
 	for (unsigned i = 0; i < PROVIDERS; i++) {
@@ -42,7 +39,6 @@ int dirrig_tear_down(void **state)
 	assert_int_equal(dirrig.faulty.fds, 0);
 	spokei_world_process_fini(&dirrig.process);
 	spokei_world_fini(&dirrig.world);
-	return 0;
 }
 
 void dirrig_pass(uint64_t ns)

@@ -6,25 +6,16 @@
 #ifndef TESTS_CLUSTER_ENDPOINTS_DIRRIG_H
 #define TESTS_CLUSTER_ENDPOINTS_DIRRIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/consumer/parts.h"
 #include "cluster/endpoints/directory.h"
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 #include "transport/conn/link.h"
 
 #include <spoke/consumer.h>
 #include <spoke/provider.h>
 #include <spoke/stats.h>
-
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 
 enum {
 	PROVIDERS = 4,

@@ -4,7 +4,6 @@
 #include "cluster/endpoints/health.h"
 #include "tests/support/test.h"
 
-#define SECOND UINT64_C(1000000000)
 #define DICE (UINT64_MAX / 2)
 
 static const struct spokei_eject_rule rule = { .failures = 2, .first_ns = SECOND };

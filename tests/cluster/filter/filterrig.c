@@ -150,9 +150,8 @@ int filterrig_set_up(void **state)
 	return 0;
 }
 
-int filterrig_tear_down(void **state)
+RIG_STEP(filterrig_tear_down)
 {
-	(void)state;
 	spoke_consumer_free(rig.consumer);
 	spoke_provider_free(rig.provider);
 	rig.consumer = NULL;
@@ -169,7 +168,6 @@ int filterrig_tear_down(void **state)
 	assert_int_equal(rig.ended, rig.begun);
 	for (unsigned i = 0; i < rig.begun; i++)
 		assert_int_equal(rig.calls[i].ends, 1);
-	return 0;
 }
 
 static int provide(const struct spoke_provider_options *options)

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SECOND UINT64_C(1000000000)
 #define MINUTE (60 * SECOND)
 #define HOUR (60 * MINUTE)
 #define LONG_NAME 10240
@@ -21,21 +20,17 @@ static struct spokei_faults faulty;
 static struct spokei_fence_table table;
 static uint64_t now_ns;
 
-static int set_up(void **state)
+STEP(set_up)
 {
-	(void)state;
 	now_ns = 5 * HOUR;
 	spokei_faults_init(&faulty, spoke_host_env());
 	spokei_fence_table_init(&table, &faulty.env, 3, HOUR, now_ns);
-	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	spokei_fence_table_fini(&table);
 	assert_int_equal(faulty.blocks, 0);
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);

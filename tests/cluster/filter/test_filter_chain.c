@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SECOND UINT64_C(1000000000)
-
 enum {
 	FILTERS = 3,
 };
@@ -77,15 +75,13 @@ static int set_up(void **state)
 	return spokei_filters_init(&filters, &process.env, list, FILTERS);
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	spokei_filters_fini(&filters, &process.env);
 	spokei_buffer_fini(&added);
 	assert_int_equal(process.blocks, 0);
 	spokei_world_process_fini(&process);
 	spokei_world_fini(&world);
-	return 0;
 }
 
 static const struct spoke_filter_verdict refusal = {

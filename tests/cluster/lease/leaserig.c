@@ -94,9 +94,8 @@ static void check_records(void)
 	}
 }
 
-int leaserig_tear_down(void **state)
+RIG_STEP(leaserig_tear_down)
 {
-	(void)state;
 	close_program(&rig.one);
 	close_program(&rig.two);
 	check_records();
@@ -106,7 +105,6 @@ int leaserig_tear_down(void **state)
 		fakeredis_stop(&rig.replica);
 	fakeredis_stop(&rig.server);
 	spokei_world_fini(&rig.world);
-	return 0;
 }
 
 /* --- asks */

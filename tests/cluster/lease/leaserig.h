@@ -7,22 +7,14 @@
 #ifndef TESTS_CLUSTER_LEASE_LEASERIG_H
 #define TESTS_CLUSTER_LEASE_LEASERIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/virtual/faults.h"
 #include "tests/support/redis/redis.h"
+#include "tests/support/test.h"
 
 #include <spoke/engine.h>
 #include <spoke/lease.h>
 #include <spoke/stats.h>
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 #define LEASERIG_AT "127.0.0.1:6379"
 #define LEASERIG_ASKS 16384
 #define LEASERIG_TTL (30 * SECOND)

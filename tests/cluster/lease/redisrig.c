@@ -66,7 +66,7 @@ static const struct spokei_redis_up rig_up = {
 
 /* --- life */
 
-int redisrig_set_up(void **state)
+RIG_STEP(redisrig_set_up)
 {
 	struct redisrig *rig = calloc(1, sizeof(*rig));
 	struct spoke_engine_options options = { 0 };
@@ -82,10 +82,9 @@ int redisrig_set_up(void **state)
 	assert_int_equal(spoke_engine_new(&options, &rig->engine), SPOKE_OK);
 	rig->listener = redisrig_listen(rig, REDISRIG_AT);
 	*state = rig;
-	return 0;
 }
 
-int redisrig_tear_down(void **state)
+RIG_STEP(redisrig_tear_down)
 {
 	struct redisrig *rig = *state;
 
@@ -100,7 +99,6 @@ int redisrig_tear_down(void **state)
 	spokei_world_process_fini(&rig->server);
 	spokei_world_fini(&rig->world);
 	free(rig);
-	return 0;
 }
 
 int redisrig_start(struct redisrig *rig)

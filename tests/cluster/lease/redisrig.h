@@ -6,25 +6,17 @@
 #ifndef TESTS_CLUSTER_LEASE_REDISRIG_H
 #define TESTS_CLUSTER_LEASE_REDISRIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/lease/link.h"
 #include "cluster/lease/redis.h"
 #include "core/engine/engine.h"
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 
 #include <spoke/engine.h>
 
 #include <string.h>
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 #define REDISRIG_AT "127.0.0.1:6379"
 #define REDISRIG_SHA "0123456789012345678901234567890123456789"
 
@@ -120,5 +112,8 @@ int redisrig_run_script(struct redisrig *rig, struct redisask *ask, enum spokei_
 
 /* Returns the number of events whose text contains the words. */
 unsigned redisrig_events(const struct redisrig *rig, const char *words);
+
+/* Tests whose parameter is the rig. */
+#define REDIS_TEST(...) TEST_WITH(struct redisrig *rig, *state, __VA_ARGS__)
 
 #endif

@@ -16,8 +16,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 #define AT "127.0.0.1:6379"
 #define STEP_NS (UINT64_C(100000))
 #define THREADS 4
@@ -100,9 +98,8 @@ static int set_up(void **state)
 				&rig.leases);
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	spoke_leases_free(rig.leases);
 	spoke_engine_free(rig.engine);
 	assert_int_equal(atomic_load(&rig.blocks), 0);
@@ -110,7 +107,6 @@ static int tear_down(void **state)
 	fakeredis_stop(&rig.server);
 	spokei_world_fini(&rig.world);
 	rig.threads->close(rig.parker);
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MS UINT64_C(1000000)
 #define TTL_MS 30000u
 #define TTL (TTL_MS * MS)
 #define NOW (1000 * TTL)
@@ -328,8 +327,6 @@ TEST(clock_works_when_boot_time_is_behind)
 
 /* --- The terms of one lease: those of all, changed by the options of its ask */
 
-#define SECOND UINT64_C(1000000000)
-
 static const struct spokei_lease_settings all = {
 	.ttl_ns = 10 * SECOND,
 	.wait_ns = 5 * SECOND,
@@ -572,16 +569,14 @@ static void note_over(struct spokei_lease_use *use)
 	ended[use - uses]++;
 }
 
-static int set_up(void **state)
+STEP(set_up)
 {
-	(void)state;
 	first = NULL;
 	for (unsigned i = 0; i < USES; i++) {
 		uses[i] = (struct spokei_lease_use){ .over = note_over };
 		ended[i] = 0;
 		spokei_lease_use_join(&first, &uses[i]);
 	}
-	return 0;
 }
 
 TEST(end_of_lease_notifies_each_use_once, .set_up = set_up, .tear_down = NULL)

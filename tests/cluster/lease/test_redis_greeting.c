@@ -15,9 +15,8 @@
 
 FIXTURE(redisrig_set_up, redisrig_tear_down);
 
-TEST(greeting_is_one_round_trip)
+REDIS_TEST(greeting_is_one_round_trip)
 {
-	struct redisrig *rig = *state;
 	int fd;
 
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
@@ -32,9 +31,8 @@ TEST(greeting_is_one_round_trip)
 	assert_int_equal(redisrig_events(rig, "store " REDISRIG_AT ": connected"), 1);
 }
 
-TEST(password_user_and_number_come_first)
+REDIS_TEST(password_user_and_number_come_first)
 {
-	struct redisrig *rig = *state;
 	int fd;
 
 	rig->options.user = "me";
@@ -50,9 +48,8 @@ TEST(password_user_and_number_come_first)
 	assert_int_equal(rig->ready, 1);
 }
 
-TEST(password_alone_is_sent_alone)
+REDIS_TEST(password_alone_is_sent_alone)
 {
-	struct redisrig *rig = *state;
 	int fd;
 
 	rig->options.password = "secret";
@@ -67,9 +64,8 @@ TEST(password_alone_is_sent_alone)
 	assert_int_equal(redisrig_events(rig, "secret"), 0);
 }
 
-TEST(missing_password_is_reported_with_backoff)
+REDIS_TEST(missing_password_is_reported_with_backoff)
 {
-	struct redisrig *rig = *state;
 	uint64_t first_ns;
 
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
@@ -93,9 +89,8 @@ TEST(missing_password_is_reported_with_backoff)
 	assert_int_equal(redisrig_events(rig, "CONFIG GET"), 0);
 }
 
-TEST(optional_commands_may_be_forbidden)
+REDIS_TEST(optional_commands_may_be_forbidden)
 {
-	struct redisrig *rig = *state;
 	int fd;
 
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
@@ -108,10 +103,8 @@ TEST(optional_commands_may_be_forbidden)
 	assert_int_equal(redisrig_events(rig, "CONFIG GET is not permitted"), 1);
 }
 
-TEST(eviction_is_warned_of_once)
+REDIS_TEST(eviction_is_warned_of_once)
 {
-	struct redisrig *rig = *state;
-
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
 	for (int i = 0; i < 2; i++) {
 		int fd = redisrig_accept(rig);
@@ -124,9 +117,8 @@ TEST(eviction_is_warned_of_once)
 	assert_int_equal(redisrig_events(rig, "it may evict leases"), 1);
 }
 
-TEST(replica_is_no_store)
+REDIS_TEST(replica_is_no_store)
 {
-	struct redisrig *rig = *state;
 	int fd;
 
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
@@ -139,9 +131,8 @@ TEST(replica_is_no_store)
 	assert_string_equal(rig->down_text, "the server is a replica; leases need the primary");
 }
 
-TEST(loading_server_is_asked_again)
+REDIS_TEST(loading_server_is_asked_again)
 {
-	struct redisrig *rig = *state;
 	int fd;
 
 	rig->options.db = 1;
@@ -160,9 +151,8 @@ TEST(loading_server_is_asked_again)
 	assert_int_equal(rig->ready, 1);
 }
 
-TEST(reason_of_a_refused_connection_is_reported)
+REDIS_TEST(reason_of_a_refused_connection_is_reported)
 {
-	struct redisrig *rig = *state;
 	int fd;
 
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
@@ -174,9 +164,8 @@ TEST(reason_of_a_refused_connection_is_reported)
 	assert_string_equal(rig->down_text, "ERR max number of clients reached");
 }
 
-TEST(silent_greeting_ends_after_its_time)
+REDIS_TEST(silent_greeting_ends_after_its_time)
 {
-	struct redisrig *rig = *state;
 	int fd;
 
 	rig->options.connect_ns = 2 * SECOND;
@@ -190,10 +179,8 @@ TEST(silent_greeting_ends_after_its_time)
 	redisrig_hang_up(rig, fd);
 }
 
-TEST(refused_connection_is_reported)
+REDIS_TEST(refused_connection_is_reported)
 {
-	struct redisrig *rig = *state;
-
 	spokei_vnet_route(rig->world.net, REDISRIG_AT, SPOKEI_VNET_REFUSE);
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
 	redisrig_run(rig, 10 * MS);
@@ -205,10 +192,8 @@ TEST(refused_connection_is_reported)
 	assert_int_equal(redisrig_events(rig, "Connection refused"), 1);
 }
 
-TEST(silent_address_is_given_up_after_its_time)
+REDIS_TEST(silent_address_is_given_up_after_its_time)
 {
-	struct redisrig *rig = *state;
-
 	rig->options.connect_ns = SECOND;
 	spokei_vnet_route(rig->world.net, REDISRIG_AT, SPOKEI_VNET_SILENT);
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
@@ -219,9 +204,8 @@ TEST(silent_address_is_given_up_after_its_time)
 	assert_string_equal(rig->down_text, strerror(ETIMEDOUT));
 }
 
-TEST(name_is_resolved_and_each_address_tried)
+REDIS_TEST(name_is_resolved_and_each_address_tried)
 {
-	struct redisrig *rig = *state;
 	int fd;
 
 	rig->options.host = "redis.test";
@@ -235,9 +219,8 @@ TEST(name_is_resolved_and_each_address_tried)
 
 /* --- options */
 
-TEST(invalid_options_are_refused)
+REDIS_TEST(invalid_options_are_refused)
 {
-	struct redisrig *rig = *state;
 	const struct spokei_redis_place sentinel = { .host = "s.test", .port = 1 };
 	char text[SPOKEI_REDIS_TEXT_MAX + 2];
 
@@ -257,9 +240,8 @@ TEST(invalid_options_are_refused)
 	assert_int_equal(redisrig_start(rig), SPOKE_ETOOLARGE);
 }
 
-TEST(making_fails_cleanly_without_memory)
+REDIS_TEST(making_fails_cleanly_without_memory)
 {
-	struct redisrig *rig = *state;
 	const struct spokei_redis_place sentinel = { .host = "s.test", .port = 1 };
 
 	rig->options.sentinels = &sentinel;
@@ -277,9 +259,8 @@ TEST(making_fails_cleanly_without_memory)
 
 /* --- asks */
 
-TEST(ask_is_answered_once)
+REDIS_TEST(ask_is_answered_once)
 {
-	struct redisrig *rig = *state;
 	struct redisask ask = { .done = 0 };
 	int fd;
 
@@ -293,10 +274,9 @@ TEST(ask_is_answered_once)
 	assert_string_equal(ask.reply, "'x'");
 }
 
-TEST(answers_come_in_order_however_cut)
+REDIS_TEST(answers_come_in_order_however_cut)
 {
 	static const char replies[] = "$1\r\nx\r\n-ERR no\r\n*2\r\n:1\r\n$-1\r\n";
-	struct redisrig *rig = *state;
 	struct redisask asks[3] = { { .done = 0 } };
 	int fd;
 
@@ -313,9 +293,8 @@ TEST(answers_come_in_order_however_cut)
 	assert_int_equal(rig->down, 0);
 }
 
-TEST(script_is_called_by_its_id)
+REDIS_TEST(script_is_called_by_its_id)
 {
-	struct redisrig *rig = *state;
 	struct redisask ask = { .done = 0 };
 	int fd;
 
@@ -327,9 +306,8 @@ TEST(script_is_called_by_its_id)
 	assert_string_equal(ask.reply, "*2 0 '17'");
 }
 
-TEST(turn_writes_once)
+REDIS_TEST(turn_writes_once)
 {
-	struct redisrig *rig = *state;
 	static struct redisask asks[5];
 	uint64_t writes;
 
@@ -342,9 +320,8 @@ TEST(turn_writes_once)
 	assert_int_equal(spoke_stat_get(rig->engine, SPOKE_STAT_WRITES), writes + 1);
 }
 
-TEST(steady_state_allocates_nothing)
+REDIS_TEST(steady_state_allocates_nothing)
 {
-	struct redisrig *rig = *state;
 	struct redisask ask = { .done = 0 };
 	uint64_t demands = 0;
 	int fd;
@@ -364,9 +341,8 @@ TEST(steady_state_allocates_nothing)
 	assert_int_equal(rig->faulty.calls[SPOKEI_FAULTS_MEMORY], demands);
 }
 
-TEST(ask_is_refused_until_the_store_is_ready)
+REDIS_TEST(ask_is_refused_until_the_store_is_ready)
 {
-	struct redisrig *rig = *state;
 	struct redisask ask = { .done = 0 };
 	int fd;
 
@@ -379,9 +355,8 @@ TEST(ask_is_refused_until_the_store_is_ready)
 	assert_int_equal(ask.done, 0);
 }
 
-TEST(output_is_bounded)
+REDIS_TEST(output_is_bounded)
 {
-	struct redisrig *rig = *state;
 	static struct redisask asks[100];
 	static char name[40000];
 	unsigned sent = 0;
@@ -409,9 +384,8 @@ TEST(output_is_bounded)
 	assert_int_equal(asks[sent - 1].done, 0);
 }
 
-TEST(failed_command_leaves_no_bytes)
+REDIS_TEST(failed_command_leaves_no_bytes)
 {
-	struct redisrig *rig = *state;
 	struct redisask ask = { .done = 0 };
 	struct redisask big = { .done = 0 };
 	static char name[SPOKEI_REDIS_OUT_MAX];
@@ -431,9 +405,8 @@ TEST(failed_command_leaves_no_bytes)
 
 /* --- the end of a connection */
 
-TEST(lost_connection_ends_asks_and_is_made_again)
+REDIS_TEST(lost_connection_ends_asks_and_is_made_again)
 {
-	struct redisrig *rig = *state;
 	struct redisask asks[2] = { { .done = 0 } };
 	int fd;
 
@@ -457,9 +430,8 @@ TEST(lost_connection_ends_asks_and_is_made_again)
 	assert_true(redisrig_called(rig));
 }
 
-TEST(next_connection_kills_the_one_before)
+REDIS_TEST(next_connection_kills_the_one_before)
 {
-	struct redisrig *rig = *state;
 	int fd;
 
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
@@ -477,9 +449,8 @@ TEST(next_connection_kills_the_one_before)
 }
 
 /* The KILL itself may be lost with the connection that has sent it. */
-TEST(connection_is_killed_by_the_next_that_is_ready)
+REDIS_TEST(connection_is_killed_by_the_next_that_is_ready)
 {
-	struct redisrig *rig = *state;
 	int fd;
 
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
@@ -498,9 +469,8 @@ TEST(connection_is_killed_by_the_next_that_is_ready)
 	assert_int_equal(rig->ready, 2);
 }
 
-TEST(busy_server_is_asked_again_to_kill)
+REDIS_TEST(busy_server_is_asked_again_to_kill)
 {
-	struct redisrig *rig = *state;
 	int fd;
 
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
@@ -521,9 +491,8 @@ TEST(busy_server_is_asked_again_to_kill)
 	assert_int_equal(rig->ready, 2);
 }
 
-TEST(restarted_server_has_no_connection_to_kill)
+REDIS_TEST(restarted_server_has_no_connection_to_kill)
 {
-	struct redisrig *rig = *state;
 	int fd;
 
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
@@ -535,9 +504,8 @@ TEST(restarted_server_has_no_connection_to_kill)
 	assert_int_equal(rig->ready, 2);
 }
 
-TEST(impatience_ends_the_connection)
+REDIS_TEST(impatience_ends_the_connection)
 {
-	struct redisrig *rig = *state;
 	struct redisask asks[2] = { { .done = 0 } };
 	int fd;
 
@@ -587,9 +555,8 @@ static void answer_due(struct spoke_alarm *alarm)
 	spokei_world_stall(&late.rig->world, 5 * MS);
 }
 
-TEST(reply_that_has_come_wins_over_patience_in_a_late_turn)
+REDIS_TEST(reply_that_has_come_wins_over_patience_in_a_late_turn)
 {
-	struct redisrig *rig = *state;
 	struct redisask ask = { .done = 0 };
 
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
@@ -606,9 +573,8 @@ TEST(reply_that_has_come_wins_over_patience_in_a_late_turn)
 	assert_string_equal(ask.reply, "'x'");
 }
 
-TEST(restart_is_reported_with_its_reason)
+REDIS_TEST(restart_is_reported_with_its_reason)
 {
-	struct redisrig *rig = *state;
 	struct redisask ask = { .done = 0 };
 	int fd;
 
@@ -629,9 +595,8 @@ TEST(restart_is_reported_with_its_reason)
 	(void)redisrig_accept(rig);
 }
 
-TEST(flushed_scripts_are_loaded_again)
+REDIS_TEST(flushed_scripts_are_loaded_again)
 {
-	struct redisrig *rig = *state;
 	struct redisask ask = { .done = 0 };
 	int fd;
 
@@ -647,9 +612,8 @@ TEST(flushed_scripts_are_loaded_again)
 }
 
 /* E.g. behind a proxy that sends each command to another server. */
-TEST(scripts_that_are_never_loaded_cost_growing_pauses)
+REDIS_TEST(scripts_that_are_never_loaded_cost_growing_pauses)
 {
-	struct redisrig *rig = *state;
 	uint64_t until_ns = rig->world.now_ns + 60 * SECOND;
 	unsigned conns = 0;
 
@@ -673,9 +637,8 @@ TEST(scripts_that_are_never_loaded_cost_growing_pauses)
 }
 
 /* The connection that was to kill the first one has ended before. */
-TEST(ghost_is_killed_although_a_greeting_failed)
+REDIS_TEST(ghost_is_killed_although_a_greeting_failed)
 {
-	struct redisrig *rig = *state;
 	int fd;
 
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
@@ -691,9 +654,8 @@ TEST(ghost_is_killed_although_a_greeting_failed)
 	assert_int_equal(rig->ready, 1);
 }
 
-TEST(demoted_server_is_left)
+REDIS_TEST(demoted_server_is_left)
 {
-	struct redisrig *rig = *state;
 	struct redisask ask = { .done = 0 };
 	int fd;
 
@@ -706,9 +668,8 @@ TEST(demoted_server_is_left)
 	assert_int_equal(ask.error, SPOKE_ELOST);
 }
 
-TEST(other_errors_are_answers)
+REDIS_TEST(other_errors_are_answers)
 {
-	struct redisrig *rig = *state;
 	struct redisask ask = { .done = 0 };
 	int fd;
 
@@ -730,9 +691,8 @@ static void ask_again(struct redisask *told)
 	told->then = NULL;
 }
 
-TEST(answered_ask_may_be_sent_again)
+REDIS_TEST(answered_ask_may_be_sent_again)
 {
-	struct redisrig *rig = *state;
 	struct redisask ask = { .then = ask_again };
 	int fd;
 
@@ -761,9 +721,8 @@ static void restart_it(struct redisask *told)
 }
 
 /* Also if it came in parts, and lies in a buffer of the connection. */
-TEST(reply_stays_when_its_answer_ends_the_connection)
+REDIS_TEST(reply_stays_when_its_answer_ends_the_connection)
 {
-	struct redisrig *rig = *state;
 	struct redisask asks[2] = { { .first = restart_it }, { .first = free_it } };
 
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
@@ -778,9 +737,8 @@ TEST(reply_stays_when_its_answer_ends_the_connection)
 	}
 }
 
-TEST(store_may_be_freed_in_an_answer)
+REDIS_TEST(store_may_be_freed_in_an_answer)
 {
-	struct redisrig *rig = *state;
 	struct redisask asks[3] = { { .then = free_it } };
 	int fd;
 
@@ -794,9 +752,8 @@ TEST(store_may_be_freed_in_an_answer)
 	assert_int_equal(asks[1].done + asks[2].done, 0);
 }
 
-TEST(store_may_be_freed_when_an_ask_is_lost)
+REDIS_TEST(store_may_be_freed_when_an_ask_is_lost)
 {
-	struct redisrig *rig = *state;
 	struct redisask asks[3] = { { .then = free_it } };
 	int fd;
 
@@ -817,10 +774,8 @@ static void free_rig(struct redisrig *rig)
 	rig->redis = NULL;
 }
 
-TEST(store_may_be_freed_when_it_is_down)
+REDIS_TEST(store_may_be_freed_when_it_is_down)
 {
-	struct redisrig *rig = *state;
-
 	rig->on_down = free_rig;
 	spokei_vnet_route(rig->world.net, REDISRIG_AT, SPOKEI_VNET_REFUSE);
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
@@ -829,9 +784,8 @@ TEST(store_may_be_freed_when_it_is_down)
 	assert_null(rig->redis);
 }
 
-TEST(store_may_be_freed_when_it_is_ready)
+REDIS_TEST(store_may_be_freed_when_it_is_ready)
 {
-	struct redisrig *rig = *state;
 	int fd;
 
 	rig->on_ready = free_rig;
@@ -840,9 +794,8 @@ TEST(store_may_be_freed_when_it_is_ready)
 	redisrig_expect_end(rig, fd);
 }
 
-TEST(queued_commands_are_written_when_freed)
+REDIS_TEST(queued_commands_are_written_when_freed)
 {
-	struct redisrig *rig = *state;
 	struct redisask ask = { .done = 0 };
 	int fd;
 
@@ -855,10 +808,8 @@ TEST(queued_commands_are_written_when_freed)
 	assert_int_equal(ask.done, 0);
 }
 
-TEST(store_may_be_freed_while_its_name_is_resolved)
+REDIS_TEST(store_may_be_freed_while_its_name_is_resolved)
 {
-	struct redisrig *rig = *state;
-
 	rig->options.host = "redis.test";
 	spokei_vnet_name(rig->world.net, "redis.test", "127.0.0.1");
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);

@@ -71,9 +71,8 @@ TEST(wrong_reply_to_script_load_ends_the_connection)
 	repeat(*state, "+OK\r\n:1\r\n*0\r\n*0\r\n+OK\r\n", "a wrong reply to SCRIPT LOAD");
 }
 
-TEST(bytes_after_the_greeting_end_the_connection)
+REDIS_TEST(bytes_after_the_greeting_end_the_connection)
 {
-	struct redisrig *rig = *state;
 	uint64_t until_ns = rig->world.now_ns + 60 * SECOND;
 	unsigned conns = 0;
 
@@ -92,9 +91,8 @@ TEST(bytes_after_the_greeting_end_the_connection)
 	assert_int_equal(redisrig_events(rig, "connected"), 1);
 }
 
-TEST(endless_reply_is_cut)
+REDIS_TEST(endless_reply_is_cut)
 {
-	struct redisrig *rig = *state;
 	struct redisask ask = { .done = 0 };
 	static char junk[4096];
 	int fd;
@@ -114,7 +112,7 @@ TEST(endless_reply_is_cut)
 	assert_in_range(rig->faulty.bytes_peak, 0, MEMORY_MAX);
 }
 
-TEST(reply_of_the_wrong_form_ends_the_connection)
+REDIS_TEST(reply_of_the_wrong_form_ends_the_connection)
 {
 	static const struct {
 		enum spokei_script script;
@@ -133,7 +131,6 @@ TEST(reply_of_the_wrong_form_ends_the_connection)
 		{ SPOKEI_SCRIPT_RENEW, 2, 6, "$-1\r\n" },
 		{ SPOKEI_SCRIPT_RELEASE, 2, 3, "$1\r\n1\r\n" },
 	};
-	struct redisrig *rig = *state;
 
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -154,7 +151,7 @@ TEST(reply_of_the_wrong_form_ends_the_connection)
 	assert_int_equal(redisrig_events(rig, "a wrong reply to"), 1);
 }
 
-TEST(good_replies_have_their_form)
+REDIS_TEST(good_replies_have_their_form)
 {
 	static const struct {
 		enum spokei_script script;
@@ -167,7 +164,6 @@ TEST(good_replies_have_their_form)
 		{ SPOKEI_SCRIPT_RENEW, 2, 6, "*2\r\n:1\r\n:0\r\n" },
 		{ SPOKEI_SCRIPT_RELEASE, 2, 3, ":1\r\n" },
 	};
-	struct redisrig *rig = *state;
 	int fd;
 
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
@@ -185,7 +181,7 @@ TEST(good_replies_have_their_form)
 	}
 }
 
-TEST(wrong_messages_end_the_connection_for_them)
+REDIS_TEST(wrong_messages_end_the_connection_for_them)
 {
 	static const char *const rows[] = {
 		":1\r\n",
@@ -200,7 +196,6 @@ TEST(wrong_messages_end_the_connection_for_them)
 		"-ERR\r\n",
 		"*2\r\n*2\r\n*2\r\n*2\r\n*2\r\n",
 	};
-	struct redisrig *rig = *state;
 	static struct spokei_redis_channel channel;
 
 	channel = (struct spokei_redis_channel){ .name = { "a", 1 } };
@@ -223,9 +218,8 @@ TEST(wrong_messages_end_the_connection_for_them)
 	assert_int_equal(redisrig_events(rig, "connection for messages"), 1);
 }
 
-TEST(flood_of_good_replies_ends_the_connection)
+REDIS_TEST(flood_of_good_replies_ends_the_connection)
 {
-	struct redisrig *rig = *state;
 	struct redisask ask = { .done = 0 };
 	int fd;
 
@@ -239,10 +233,8 @@ TEST(flood_of_good_replies_ends_the_connection)
 	redisrig_expect_end(rig, fd);
 }
 
-TEST(own_bytes_are_no_greeting)
+REDIS_TEST(own_bytes_are_no_greeting)
 {
-	struct redisrig *rig = *state;
-
 	spokei_vnet_route(rig->world.net, REDISRIG_AT, SPOKEI_VNET_SELF);
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
 	redisrig_run(rig, 60 * SECOND);
@@ -254,8 +246,6 @@ TEST(own_bytes_are_no_greeting)
 /* --- A store and a server in memory while each call of the environment fails once. No ask is lost
  * or answered twice, nothing leaks, and in the end the store works */
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 #define AT "127.0.0.1:6379"
 #define HOLDER "5ca21d8f-8d0a-4b41-b5cc-12d9dcbe71e6:1"
 #define TOKEN "redisson_lock_token:{n}"

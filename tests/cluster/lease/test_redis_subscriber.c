@@ -37,9 +37,8 @@ static int start(struct redisrig *rig)
 
 FIXTURE(redisrig_set_up, redisrig_tear_down);
 
-TEST(subscription_is_in_force_when_confirmed)
+REDIS_TEST(subscription_is_in_force_when_confirmed)
 {
-	struct redisrig *rig = *state;
 	int fd = start(rig);
 
 	assert_int_equal(rig->subscribed, 0);
@@ -51,9 +50,8 @@ TEST(subscription_is_in_force_when_confirmed)
 	assert_string_equal(rig->payload, "0");
 }
 
-TEST(second_channel_uses_the_same_connection)
+REDIS_TEST(second_channel_uses_the_same_connection)
 {
-	struct redisrig *rig = *state;
 	int fd = start(rig);
 
 	spokei_redis_subscribe(rig->redis, &b);
@@ -65,9 +63,8 @@ TEST(second_channel_uses_the_same_connection)
 	assert_false(redisrig_called(rig));
 }
 
-TEST(left_channel_gets_no_message)
+REDIS_TEST(left_channel_gets_no_message)
 {
-	struct redisrig *rig = *state;
 	int fd = start(rig);
 
 	redisrig_say(rig, fd, SUBSCRIBED("a"));
@@ -80,9 +77,8 @@ TEST(left_channel_gets_no_message)
 }
 
 /* The first reply belongs to the first SUBSCRIBE, after which the channel was left. */
-TEST(channel_joined_again_waits_for_its_own_reply)
+REDIS_TEST(channel_joined_again_waits_for_its_own_reply)
 {
-	struct redisrig *rig = *state;
 	int fd = start(rig);
 
 	spokei_redis_unsubscribe(rig->redis, &a);
@@ -97,9 +93,8 @@ TEST(channel_joined_again_waits_for_its_own_reply)
 	assert_int_equal(rig->subscribed, 1);
 }
 
-TEST(subscription_is_made_again_after_a_loss)
+REDIS_TEST(subscription_is_made_again_after_a_loss)
 {
-	struct redisrig *rig = *state;
 	int fd = start(rig);
 
 	redisrig_say(rig, fd, SUBSCRIBED("a"));
@@ -116,9 +111,8 @@ TEST(subscription_is_made_again_after_a_loss)
 	assert_int_equal(redisrig_events(rig, "connection for messages: the server closed"), 1);
 }
 
-TEST(channel_may_be_left_while_there_is_no_connection)
+REDIS_TEST(channel_may_be_left_while_there_is_no_connection)
 {
-	struct redisrig *rig = *state;
 	int fd = start(rig);
 
 	redisrig_say(rig, fd, SUBSCRIBED("a"));
@@ -133,9 +127,8 @@ TEST(channel_may_be_left_while_there_is_no_connection)
 	redisrig_expect_none(rig, fd);
 }
 
-TEST(silent_connection_is_probed)
+REDIS_TEST(silent_connection_is_probed)
 {
-	struct redisrig *rig = *state;
 	int fd = start(rig);
 
 	redisrig_say(rig, fd, SUBSCRIBED("a"));
@@ -156,9 +149,8 @@ TEST(silent_connection_is_probed)
 	(void)redisrig_accept(rig);
 }
 
-TEST(password_is_sent_on_this_connection_too)
+REDIS_TEST(password_is_sent_on_this_connection_too)
 {
-	struct redisrig *rig = *state;
 	int fd;
 
 	rig->options.password = "secret";
@@ -181,9 +173,8 @@ TEST(password_is_sent_on_this_connection_too)
 	assert_int_equal(rig->subscribed, 1);
 }
 
-TEST(forbidden_channel_leaves_the_others)
+REDIS_TEST(forbidden_channel_leaves_the_others)
 {
-	struct redisrig *rig = *state;
 	int fd = start(rig);
 
 	spokei_redis_subscribe(rig->redis, &b);
@@ -202,9 +193,8 @@ static void free_in_message(struct redisrig *rig)
 	rig->redis = NULL;
 }
 
-TEST(store_may_be_freed_in_a_message)
+REDIS_TEST(store_may_be_freed_in_a_message)
 {
-	struct redisrig *rig = *state;
 	int fd = start(rig);
 
 	rig->on_message = free_in_message;
@@ -213,9 +203,8 @@ TEST(store_may_be_freed_in_a_message)
 	redisrig_expect_end(rig, fd);
 }
 
-TEST(channel_left_in_its_message_ends_there)
+REDIS_TEST(channel_left_in_its_message_ends_there)
 {
-	struct redisrig *rig = *state;
 	int fd = start(rig);
 
 	redisrig_say(rig, fd, SUBSCRIBED("a"));
@@ -229,14 +218,13 @@ TEST(channel_left_in_its_message_ends_there)
 }
 
 /* More SUBSCRIBEs than the output is to hold at once; each reply makes room for more. */
-TEST(many_subscriptions_wait_for_room)
+REDIS_TEST(many_subscriptions_wait_for_room)
 {
 	enum {
 		MANY = 3000
 	};
 	static struct spokei_redis_channel channels[MANY];
 	static char names[MANY][40];
-	struct redisrig *rig = *state;
 	int fd = start(rig);
 
 	redisrig_say(rig, fd, SUBSCRIBED("a"));
@@ -260,10 +248,8 @@ TEST(many_subscriptions_wait_for_room)
 	assert_int_equal(rig->subscribed, MANY + 1);
 }
 
-TEST(channel_without_memory_is_never_in_force)
+REDIS_TEST(channel_without_memory_is_never_in_force)
 {
-	struct redisrig *rig = *state;
-
 	a = (struct spokei_redis_channel){ .name = { "a", 1 } };
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
 	(void)redisrig_welcome(rig);
@@ -335,9 +321,8 @@ static void say_switch(struct redisrig *rig, int fd, const char *text)
 	redisrig_say(rig, fd, bytes);
 }
 
-TEST(first_sentinel_names_the_primary)
+REDIS_TEST(first_sentinel_names_the_primary)
 {
-	struct redisrig *rig = *state;
 	struct group group = group_of(rig);
 
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
@@ -349,9 +334,8 @@ TEST(first_sentinel_names_the_primary)
 	assert_string_equal(spokei_redis_address(rig->redis), REDISRIG_AT);
 }
 
-TEST(next_sentinel_is_asked_at_once)
+REDIS_TEST(next_sentinel_is_asked_at_once)
 {
-	struct redisrig *rig = *state;
 	struct group group = group_of(rig);
 	uint64_t before_ns;
 	int fd;
@@ -367,9 +351,8 @@ TEST(next_sentinel_is_asked_at_once)
 	assert_in_range(rig->world.now_ns - before_ns, 0, 50 * MS);
 }
 
-TEST(unknown_primary_is_reported_after_all_sentinels)
+REDIS_TEST(unknown_primary_is_reported_after_all_sentinels)
 {
-	struct redisrig *rig = *state;
 	struct group group = group_of(rig);
 	uint64_t before_ns;
 
@@ -387,9 +370,8 @@ TEST(unknown_primary_is_reported_after_all_sentinels)
 	assert_in_range(rig->world.now_ns - before_ns, 10 * SECOND, 60 * SECOND);
 }
 
-TEST(silent_sentinel_is_passed_over)
+REDIS_TEST(silent_sentinel_is_passed_over)
 {
-	struct redisrig *rig = *state;
 	struct group group = group_of(rig);
 
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
@@ -399,7 +381,7 @@ TEST(silent_sentinel_is_passed_over)
 	assert_int_equal(rig->ready, 1);
 }
 
-TEST(invalid_addresses_are_refused)
+REDIS_TEST(invalid_addresses_are_refused)
 {
 	static const char *const rows[] = {
 		"*2\r\n$0\r\n\r\n$4\r\n6379\r\n",
@@ -412,7 +394,6 @@ TEST(invalid_addresses_are_refused)
 		"*1\r\n$1\r\na\r\n",
 		"+OK\r\n",
 	};
-	struct redisrig *rig = *state;
 	struct group group = group_of(rig);
 
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
@@ -423,9 +404,8 @@ TEST(invalid_addresses_are_refused)
 }
 
 /* The old primary does not know yet that it is none. */
-TEST(replica_is_left_and_asked_for_again)
+REDIS_TEST(replica_is_left_and_asked_for_again)
 {
-	struct redisrig *rig = *state;
 	struct group group = group_of(rig);
 	int sentinel;
 	int fd;
@@ -444,9 +424,8 @@ TEST(replica_is_left_and_asked_for_again)
 	assert_string_equal(spokei_redis_address(rig->redis), "127.0.0.1:6380");
 }
 
-TEST(message_of_a_switch_moves_both_connections)
+REDIS_TEST(message_of_a_switch_moves_both_connections)
 {
-	struct redisrig *rig = *state;
 	struct group group = group_of(rig);
 	struct redisask ask = { .done = 0 };
 	int sentinel;
@@ -481,9 +460,8 @@ TEST(message_of_a_switch_moves_both_connections)
 	redisrig_expect(rig, ears, "SUBSCRIBE c");
 }
 
-TEST(lost_sentinel_does_not_disturb_the_store)
+REDIS_TEST(lost_sentinel_does_not_disturb_the_store)
 {
-	struct redisrig *rig = *state;
 	struct group group = group_of(rig);
 	struct redisask ask = { .done = 0 };
 	int sentinel;
@@ -505,9 +483,8 @@ TEST(lost_sentinel_does_not_disturb_the_store)
 	assert_string_equal(rig->down_text, "the primary is now 127.0.0.1:6380");
 }
 
-TEST(silent_sentinel_is_probed)
+REDIS_TEST(silent_sentinel_is_probed)
 {
-	struct redisrig *rig = *state;
 	struct group group = group_of(rig);
 	int sentinel;
 
@@ -524,9 +501,8 @@ TEST(silent_sentinel_is_probed)
 	assert_int_equal(rig->down, 0);
 }
 
-TEST(password_of_sentinels_is_their_own)
+REDIS_TEST(password_of_sentinels_is_their_own)
 {
-	struct redisrig *rig = *state;
 	struct group group = group_of(rig);
 	int fd;
 
@@ -545,9 +521,8 @@ TEST(password_of_sentinels_is_their_own)
 	redisrig_expect(rig, fd, "AUTH secret");
 }
 
-TEST(hostile_sentinel_is_left_with_pauses)
+REDIS_TEST(hostile_sentinel_is_left_with_pauses)
 {
-	struct redisrig *rig = *state;
 	struct group group = group_of(rig);
 	uint64_t until_ns = rig->world.now_ns + 60 * SECOND;
 	unsigned conns = 0;
@@ -564,9 +539,8 @@ TEST(hostile_sentinel_is_left_with_pauses)
 	assert_int_equal(rig->down, 0);
 }
 
-TEST(store_may_be_freed_while_a_sentinel_is_asked)
+REDIS_TEST(store_may_be_freed_while_a_sentinel_is_asked)
 {
-	struct redisrig *rig = *state;
 	struct group group = group_of(rig);
 	int fd;
 

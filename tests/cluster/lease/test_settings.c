@@ -15,8 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MS UINT64_C(1000000)
-#define SECOND UINT64_C(1000000000)
 #define HERE "redis://127.0.0.1"
 
 static struct spokei_world world;
@@ -45,9 +43,8 @@ static void drop(void)
 	spokei_lease_settings_free(&faulty.env, &settings);
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	drop();
 	spoke_config_free(config);
 	spoke_engine_free(engine);
@@ -55,7 +52,6 @@ static int tear_down(void **state)
 	spokei_world_process_fini(&process);
 	spokei_world_process_fini(&second);
 	spokei_world_fini(&world);
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);

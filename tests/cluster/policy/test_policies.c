@@ -3,9 +3,6 @@
 #include "cluster/catalog.h"
 #include "tests/support/test.h"
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
-
 enum {
 	FINISH = SPOKE_STEP_FINISH,
 	SEND = SPOKE_STEP_SEND,

@@ -13,8 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MS UINT64_C(1000000)
-
 /* An environment that counts memory and keeps the log. */
 static struct {
 	struct spoke_env env;

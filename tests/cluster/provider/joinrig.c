@@ -15,11 +15,10 @@ static void serve(struct spoke_request *request, void *arg)
 	spoke_reply(request, (struct spoke_value){ NULL, 0 });
 }
 
-int joinrig_set_up(void **state)
+RIG_STEP(joinrig_set_up)
 {
 	struct spoke_engine_options options = { .env = &joinrig.client.env };
 
-	(void)state;
 	memset(&joinrig, 0, sizeof(joinrig));
 	assert_true(spokei_world_init(&joinrig.world, 11));
 	spokei_world_process_init(&joinrig.client, &joinrig.world);
@@ -32,15 +31,13 @@ int joinrig_set_up(void **state)
 		spokei_faults_init(&side->faulty, &side->process.env);
 		side->faulty.trades = true;
 	}
-	return 0;
 }
 
-int joinrig_tear_down(void **state)
+RIG_STEP(joinrig_tear_down)
 {
 	unsigned user_fds = 0;
 	size_t fds = 0;
 
-	(void)state;
 	spoke_engine_free(joinrig.engine);
 	for (unsigned i = 0; i < ENGINES; i++)
 		joinrig_end(i);
@@ -60,7 +57,6 @@ int joinrig_tear_down(void **state)
 	assert_int_equal(joinrig.client.blocks, 0);
 	spokei_world_process_fini(&joinrig.client);
 	spokei_world_fini(&joinrig.world);
-	return 0;
 }
 
 void joinrig_provide(unsigned at, const struct spoke_provider_options *options)

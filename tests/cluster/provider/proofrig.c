@@ -39,9 +39,8 @@ int proofrig_set_up(void **state)
 	return spoke_engine_new(&with, &proofrig.engine);
 }
 
-int proofrig_tear_down(void **state)
+RIG_STEP(proofrig_tear_down)
 {
-	(void)state;
 	spoke_engine_free(proofrig.engine);
 	spoke_config_free(proofrig.config);
 	assert_int_equal(proofrig.process.blocks, 0);
@@ -51,7 +50,6 @@ int proofrig_tear_down(void **state)
 	peer_fini(&proofrig.peer);
 	spokei_world_process_fini(&proofrig.process);
 	spokei_world_fini(&proofrig.world);
-	return 0;
 }
 
 void proofrig_pass(void)

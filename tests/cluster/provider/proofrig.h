@@ -6,15 +6,9 @@
 #ifndef TESTS_CLUSTER_PROVIDER_PROOFRIG_H
 #define TESTS_CLUSTER_PROVIDER_PROOFRIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/virtual/files.h"
 #include "tests/cluster/peer.h"
+#include "tests/support/test.h"
 #include "transport/codec/codec.h"
 #include "transport/wire/dubbo/dubbo.h"
 #include "transport/wire/http/http.h"
@@ -24,7 +18,6 @@
 #include <spoke/provider.h>
 #include <spoke/stats.h>
 
-#define MS UINT64_C(1000000)
 #define AT "127.0.0.1:20880"
 #define FILE_NAME "a.conf"
 #define CONNS 4

@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SECOND UINT64_C(1000000000)
 #define DAY (86400 * SECOND)
 
 static struct spokei_world world;
@@ -26,23 +25,19 @@ static struct spokei_world_process process;
 static struct issued ca;
 static struct issued issued;
 
-static int set_up(void **state)
+STEP(set_up)
 {
 	const struct issue_options options = { .name = "authority" };
 
-	(void)state;
 	assert_true(spokei_world_init(&world, 1));
 	spokei_world_process_init(&process, &world);
 	assert_int_equal(issue_make(&process.env, &options, &ca), 0);
-	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	spokei_world_process_fini(&process);
 	spokei_world_fini(&world);
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);

@@ -16,12 +16,7 @@
 #include <spoke/provider.h>
 #include <spoke/stats.h>
 
-#include <cmocka.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,8 +28,6 @@ static void guests_pass(uint64_t ns);
  * world. Handlers note by which names they know their caller
  */
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 #define GUESTS_PORT "dubbo://10.0.0.1:20880"
 #define GUESTS_PATH "unix:/run/x.sock"
 #define GUESTS_FILE "a.conf"
@@ -253,9 +246,8 @@ static int guests_set_up(void **state)
 	return spoke_engine_new(&with, &guests.engine);
 }
 
-static int guests_tear_down(void **state)
+STEP(guests_tear_down)
 {
-	(void)state;
 	for (unsigned i = 0; i < GUESTS; i++)
 		if (guests.guest[i].engine)
 			guests_leave(i);
@@ -271,7 +263,6 @@ static int guests_tear_down(void **state)
 		spokei_world_process_fini(&guests.guest[i].process);
 	spokei_world_process_fini(&guests.process);
 	spokei_world_fini(&guests.world);
-	return 0;
 }
 
 /* --- the peers that may connect to a provider */

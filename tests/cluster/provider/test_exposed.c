@@ -16,13 +16,12 @@
 static struct spokei_world world;
 static struct spokei_world_process process;
 
-static int set_up(void **state)
+STEP(set_up)
 {
 	struct issue_options options = { .name = "authority" };
 	struct issued issued;
 	struct issued ca;
 
-	(void)state;
 	assert_true(spokei_world_init(&world, 1));
 	spokei_world_process_init(&process, &world);
 	assert_int_equal(issue_make(&process.env, &options, &ca), 0);
@@ -36,15 +35,12 @@ static int set_up(void **state)
 	spokei_vfiles_put(world.files, "/ca.pem", ca.cert);
 	spokei_vfiles_put(world.files, "/provider.pem", issued.cert);
 	spokei_vfiles_put(world.files, "/provider.key", issued.key);
-	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	spokei_world_process_fini(&process);
 	spokei_world_fini(&world);
-	return 0;
 }
 
 GROUP(set_up, tear_down);

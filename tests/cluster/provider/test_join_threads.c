@@ -14,8 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SECOND UINT64_C(1000000000)
-
 enum {
 	ENGINES = 2,
 	THREADS = 4,

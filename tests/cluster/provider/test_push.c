@@ -13,8 +13,6 @@
 
 /* --- pushes of a provider to its consumers, on every network and wire */
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-
 static const struct spoke_call_options one_way = { .one_way = true };
 
 /* The error of a consumer without a service; MessagePack-RPC does not carry its kind. */
@@ -158,9 +156,8 @@ TEST(push_to_closed_peer_is_unavailable)
 }
 
 /* The wire of a connection is unknown before its first byte. */
-TEST(silent_connection_is_no_peer)
+BARE_STAGE_TEST(silent_connection_is_no_peer)
 {
-	struct stage *stage = stage_bare(state);
 	struct pushrig rig = { .stage = stage };
 	size_t count = 7;
 	int fd;
@@ -189,11 +186,10 @@ static void push_and_reply(struct spoke_request *request, void *arg)
 }
 
 /* The peer has a name from its first request on. */
-TEST(handler_can_push_to_its_caller)
+BARE_STAGE_TEST(handler_can_push_to_its_caller)
 {
 	static const struct spoke_service_options service = { .name = "demo.Own" };
 	static const struct spoke_method_options of = { .service = "demo.Own" };
-	struct stage *stage = stage_bare(state);
 	const struct spoke_handler handler = { .method = "go",
 					       .handle = push_and_reply,
 					       .arg = stage };
@@ -351,11 +347,10 @@ static void say_hello(struct stage *stage, struct spoke_consumer *consumer)
 
 /* A peer with a handler, one without, one of the other wire, a closed one, one that sends nothing.
  */
-TEST(push_to_all_reaches_every_ready_peer)
+BARE_STAGE_TEST(push_to_all_reaches_every_ready_peer)
 {
 	static const struct spoke_method_options versioned = { .service = "demo.Push",
 							       .version = "1.0" };
-	struct stage *stage = stage_bare(state);
 	struct spoke_consumer_options options = { .handle = stage_handle, .handle_arg = stage };
 	struct spoke_consumer *more[3];
 	struct spoke_method *method;
@@ -482,10 +477,9 @@ static void push_to_it(void *arg, const struct spoke_link_event *event)
 			 SPOKE_EUNAVAILABLE);
 }
 
-TEST(changed_callback_can_push_to_new_peer)
+BARE_STAGE_TEST(changed_callback_can_push_to_new_peer)
 {
 	static const struct spoke_provider_options telling = { .changed = push_to_it };
-	struct stage *stage = stage_bare(state);
 	const struct spoke_consumer_options options = { .handle = stage_handle,
 							.handle_arg = stage };
 	struct pushrig rig = { .stage = stage };
@@ -519,10 +513,9 @@ static void free_it(void *arg, const struct spoke_link_event *event)
 	stage_free_provider(stage);
 }
 
-TEST(changed_callback_can_push_and_free_provider)
+BARE_STAGE_TEST(changed_callback_can_push_and_free_provider)
 {
 	static const struct spoke_provider_options telling = { .changed = free_it };
-	struct stage *stage = stage_bare(state);
 	struct pushrig rig = { .stage = stage };
 
 	memset(&told, 0, sizeof(told));

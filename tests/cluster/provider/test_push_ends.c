@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-
 static const struct spoke_call_options soon = { .timeout_ns = 10 * MS };
 static const struct spoke_call_options one_way = { .one_way = true };
 
@@ -68,11 +66,10 @@ TEST(push_can_be_cancelled)
 	pushrig_speak(stage);
 }
 
-TEST(pushes_in_flight_are_limited)
+BARE_STAGE_TEST(pushes_in_flight_are_limited)
 {
 	static const struct spoke_provider_options few = { .pushes_max = 2 };
 	static const struct spoke_provider_options endless = { .pushes_max = UINT32_MAX };
-	struct stage *stage = stage_bare(state);
 	const struct spoke_consumer_options options = { .handle = stage_handle,
 							.handle_arg = stage };
 	struct stage_call *push;

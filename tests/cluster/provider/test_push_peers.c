@@ -11,7 +11,6 @@
 
 #include <string.h>
 
-#define MS UINT64_C(1000000)
 #define ID 40 /* of the peer's own requests */
 
 struct rig {
@@ -125,7 +124,7 @@ static void push(bool two_way)
 	move();
 }
 
-static int set_up(void **state)
+STEP(set_up)
 {
 	static const struct spoke_service_options service = { .name = "demo.Echo" };
 	static const struct spoke_handler handler = { .method = "later", .handle = hold };
@@ -145,12 +144,10 @@ static int set_up(void **state)
 		  spokei_catalog_wire(*state));
 	assert_true(rig.conn.fd >= 0);
 	pass();
-	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	if (rig.held)
 		spoke_reply(rig.held, (struct spoke_value){ NULL, 0 });
 	spoke_engine_free(rig.engine);
@@ -161,7 +158,6 @@ static int tear_down(void **state)
 	peer_fini(&rig.peer);
 	spokei_world_process_fini(&rig.process);
 	spokei_world_fini(&rig.world);
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);

@@ -80,7 +80,7 @@ int registryrig_set_up(void **state)
 	return 0;
 }
 
-int registryrig_tear_down(void **state)
+RIG_STEP(registryrig_tear_down)
 {
 	struct rig *rig = *state;
 
@@ -96,7 +96,6 @@ int registryrig_tear_down(void **state)
 	}
 	spokei_world_fini(&rig->world);
 	free(rig);
-	return 0;
 }
 
 int registryrig_open(struct rig_member *member, const struct spoke_registry *kind, const char *url)

@@ -7,22 +7,14 @@
 #ifndef TESTS_CLUSTER_REGISTRY_REGISTRYRIG_H
 #define TESTS_CLUSTER_REGISTRY_REGISTRYRIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/virtual/faults.h"
 #include "core/virtual/files.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 
 #include <spoke/registry.h>
 #include <spoke/stats.h>
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 #define RIG_PATH "/run/providers"
 #define RIG_URL "file:///run/providers"
 

@@ -18,6 +18,8 @@ static struct rig_member *open_one(void **state, const char *url)
 	return &rig->members[0];
 }
 
+#define RIG_TEST(...) TEST_WITH(struct rig *rig, *state, __VA_ARGS__)
+
 FIXTURE(registryrig_set_up, registryrig_tear_down);
 
 TEST(every_service_has_addresses_of_url)
@@ -76,7 +78,7 @@ TEST(other_requests_succeed_at_once)
 	registryrig_assert_no_more(one);
 }
 
-TEST(url_without_addresses_is_rejected_with_message)
+RIG_TEST(url_without_addresses_is_rejected_with_message)
 {
 	static const struct {
 		const char *url;
@@ -92,7 +94,6 @@ TEST(url_without_addresses_is_rejected_with_message)
 		{ "static://h?protocol=a%20b", SPOKE_ESYNTAX, "a scheme is made of" },
 		{ "static://h?protocol=dubbo%2Bunix", SPOKE_ESYNTAX, "address h: " },
 	};
-	struct rig *rig = *state;
 	struct rig_member *one = &rig->members[0];
 	size_t blocks = one->faulty.blocks;
 
@@ -105,9 +106,8 @@ TEST(url_without_addresses_is_rejected_with_message)
 	}
 }
 
-TEST(enomem_fails_request_or_open)
+RIG_TEST(enomem_fails_request_or_open)
 {
-	struct rig *rig = *state;
 	struct rig_member *one = &rig->members[0];
 	size_t blocks = one->faulty.blocks;
 	uint64_t before;

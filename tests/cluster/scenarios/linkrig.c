@@ -15,11 +15,10 @@ static struct {
 	uint64_t ns;
 } stall;
 
-int linkrig_set_up(void **state)
+RIG_STEP(linkrig_set_up)
 {
 	struct spoke_engine_options options = { .env = &linkrig.faulty.env };
 
-	(void)state;
 	memset(&linkrig, 0, sizeof(linkrig));
 	memset(&stall, 0, sizeof(stall));
 	linkrig.conn.fd = -1;
@@ -29,12 +28,10 @@ int linkrig_set_up(void **state)
 	spokei_faults_init(&linkrig.faulty, &linkrig.process.env);
 	peer_init(&linkrig.peer, &linkrig.world);
 	assert_int_equal(spoke_engine_new(&options, &linkrig.engine), 0);
-	return 0;
 }
 
-int linkrig_tear_down(void **state)
+RIG_STEP(linkrig_tear_down)
 {
-	(void)state;
 	linkrig.then = NULL;
 	if (linkrig.held)
 		linkrig_answer();
@@ -45,7 +42,6 @@ int linkrig_tear_down(void **state)
 	peer_fini(&linkrig.peer);
 	spokei_world_process_fini(&linkrig.process);
 	spokei_world_fini(&linkrig.world);
-	return 0;
 }
 
 void linkrig_pass(uint64_t ns)

@@ -6,22 +6,14 @@
 #ifndef TESTS_CLUSTER_SCENARIOS_LINKRIG_H
 #define TESTS_CLUSTER_SCENARIOS_LINKRIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/virtual/faults.h"
 #include "tests/cluster/peer.h"
+#include "tests/support/test.h"
 
 #include <spoke/consumer.h>
 #include <spoke/provider.h>
 #include <spoke/stats.h>
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 #define TICK MS
 #define LINKRIG_AT "127.0.0.1:20880" /* listening address of the provider or the peer */
 

@@ -6,22 +6,14 @@
 #ifndef TESTS_CLUSTER_SCENARIOS_SECPLAY_H
 #define TESTS_CLUSTER_SCENARIOS_SECPLAY_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/virtual/faults.h"
 #include "tests/cluster/securerig.h"
+#include "tests/support/test.h"
 
 #include <spoke/consumer.h>
 #include <spoke/provider.h>
 #include <spoke/stats.h>
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 #define AT "127.0.0.1:20880"
 
 enum {

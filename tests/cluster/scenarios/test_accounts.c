@@ -14,8 +14,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 #define AT "127.0.0.1:20880"
 
 enum {
@@ -74,7 +72,7 @@ static void answer_all(void)
 		spoke_reply(rig.held[--rig.held_count], (struct spoke_value){ NULL, 0 });
 }
 
-static int set_up(void **state)
+STEP(set_up)
 {
 	static const struct spoke_service_options service = { .name = "demo.Echo" };
 	static const struct spoke_handler handlers[] = {
@@ -84,7 +82,6 @@ static int set_up(void **state)
 	const struct spoke_provider_options options = { .requests_per_connection_max = 100 };
 	struct spoke_engine_options with = { .env = &rig.process.env };
 
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	for (unsigned i = 0; i < PEERS; i++)
 		rig.conns[i].fd = -1;
@@ -95,12 +92,10 @@ static int set_up(void **state)
 	assert_int_equal(spoke_provider_new(rig.engine, &options, &rig.provider), 0);
 	assert_int_equal(spoke_provider_add(rig.provider, &service, handlers, 2), 0);
 	assert_int_equal(spoke_provider_listen(rig.provider, "dubbo://" AT), 0);
-	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	answer_all();
 	spoke_engine_free(rig.engine);
 	assert_int_equal(rig.process.blocks, 0);
@@ -110,7 +105,6 @@ static int tear_down(void **state)
 	peer_fini(&rig.peer);
 	spokei_world_process_fini(&rig.process);
 	spokei_world_fini(&rig.world);
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);

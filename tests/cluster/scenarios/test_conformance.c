@@ -13,7 +13,6 @@
 
 /* --- results of calls, the same on every network and wire */
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 /* A value, and what comes back by way of Hessian 2. */
 struct value {
 	const char *bytes;
@@ -64,9 +63,8 @@ static const struct value values[] = {
 
 RUNNER(stage_run);
 
-TEST(a_value_of_every_type_comes_back_as_it_was)
+STAGE_TEST(a_value_of_every_type_comes_back_as_it_was)
 {
-	struct stage *stage = stage_begin(state);
 	struct spoke_method *echo = stage_method(stage, "echo");
 	bool java = stage->setting->codec == &spokei_codec_hessian2;
 
@@ -91,10 +89,9 @@ TEST(a_value_of_every_type_comes_back_as_it_was)
 	}
 }
 
-TEST(values_of_any_size_come_back)
+STAGE_TEST(values_of_any_size_come_back)
 {
 	static const size_t sizes[] = { 1, 65536, 1048576 };
-	struct stage *stage = stage_begin(state);
 	struct spoke_method *echo = stage_method(stage, "echo");
 
 	for (size_t i = 0; i < LENGTH(sizes); i++) {
@@ -107,9 +104,8 @@ TEST(values_of_any_size_come_back)
 	}
 }
 
-TEST(a_call_without_arguments_is_answered_with_nil)
+STAGE_TEST(a_call_without_arguments_is_answered_with_nil)
 {
-	struct stage *stage = stage_begin(state);
 	struct spoke_method *echo = stage_method(stage, "echo");
 	const struct spoke_result *result = stage_end_of(stage,
 							 stage_call(stage, echo, stage_no_args()));
@@ -118,9 +114,8 @@ TEST(a_call_without_arguments_is_answered_with_nil)
 	assert_true(spoke_value_is_nil(result->value));
 }
 
-TEST(many_calls_at_once_are_all_answered_with_their_own)
+STAGE_TEST(many_calls_at_once_are_all_answered_with_their_own)
 {
-	struct stage *stage = stage_begin(state);
 	struct spoke_method *echo = stage_method(stage, "echo");
 
 	for (unsigned char i = 0; i < 200; i++) {
@@ -139,9 +134,8 @@ TEST(many_calls_at_once_are_all_answered_with_their_own)
 	assert_int_equal(stage->handled, 200);
 }
 
-TEST(an_answer_may_be_given_later)
+STAGE_TEST(an_answer_may_be_given_later)
 {
-	struct stage *stage = stage_begin(state);
 	struct stage_call *call = stage_call(stage, stage_method(stage, "later"),
 					     stage_text(stage, "kept"));
 
@@ -153,10 +147,9 @@ TEST(an_answer_may_be_given_later)
 	assert_true(call->result.waited_ns >= 20 * MS);
 }
 
-TEST(answers_may_come_in_another_order)
+STAGE_TEST(answers_may_come_in_another_order)
 {
 	static const char *const texts[] = { "first", "second", "third" };
-	struct stage *stage = stage_begin(state);
 	struct spoke_method *later = stage_method(stage, "later");
 
 	for (size_t i = 0; i < 3; i++)
@@ -174,9 +167,8 @@ TEST(answers_may_come_in_another_order)
 	assert_int_equal(stage->calls[1].order, 2);
 }
 
-TEST(an_error_of_the_handler_reaches_the_caller)
+STAGE_TEST(an_error_of_the_handler_reaches_the_caller)
 {
-	struct stage *stage = stage_begin(state);
 	const struct spoke_result *result =
 		stage_end_of(stage,
 			     stage_call(stage, stage_method(stage, "fail"), stage_no_args()));
@@ -189,10 +181,9 @@ TEST(an_error_of_the_handler_reaches_the_caller)
 	assert_true(result->written);
 }
 
-TEST(a_one_way_call_ends_when_it_is_written)
+STAGE_TEST(a_one_way_call_ends_when_it_is_written)
 {
 	static const struct spoke_call_options one_way = { .one_way = true };
-	struct stage *stage = stage_begin(state);
 	struct spoke_method *echo = stage_method(stage, "echo");
 	struct stage_call *call = stage_call_with(stage, echo, stage_text(stage, "x"), &one_way);
 	const struct spoke_result *result = stage_end_of(stage, call);
@@ -211,10 +202,9 @@ TEST(a_one_way_call_ends_when_it_is_written)
 	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_REPLIES_LATE), 0);
 }
 
-TEST(attachments_travel_both_ways)
+STAGE_TEST(attachments_travel_both_ways)
 {
 	static const unsigned char own[] = "\x81\xa1k\xa1v";
-	struct stage *stage = stage_begin(state);
 	struct spoke_call_options options = {
 		.attachments = { own, sizeof(own) - 1 },
 	};
@@ -239,7 +229,7 @@ TEST(attachments_travel_both_ways)
 	assert_memory_equal(text.data, "provider", 8);
 }
 
-TEST(unknown_service_and_method_are_reported)
+STAGE_TEST(unknown_service_and_method_are_reported)
 {
 	static const struct spoke_method_options others[] = {
 		{ .service = "demo.Other" },
@@ -247,7 +237,6 @@ TEST(unknown_service_and_method_are_reported)
 		{ .service = "demo.Versioned", .group = "g" },
 		{ .service = "demo.Versioned", .version = "2.0", .group = "g" },
 	};
-	struct stage *stage = stage_begin(state);
 	int error = stage->setting->dubbo ? SPOKE_ENOSERVICE : SPOKE_EREMOTE;
 
 	(void)stage_call(stage, stage_method(stage, "nobody"), stage_no_args());
@@ -266,7 +255,7 @@ TEST(unknown_service_and_method_are_reported)
 	assert_int_equal(stage->handled, 0);
 }
 
-TEST(a_service_is_found_by_its_version_and_group)
+STAGE_TEST(a_service_is_found_by_its_version_and_group)
 {
 	static const struct spoke_method_options versioned = {
 		.service = "demo.Versioned",
@@ -274,7 +263,6 @@ TEST(a_service_is_found_by_its_version_and_group)
 		.group = "g",
 	};
 	static const char seen[] = "[\"demo.Versioned\", \"1.0\", \"g\", \"who\", true, 2, true]";
-	struct stage *stage = stage_begin(state);
 	const struct spoke_result *result;
 	char text[256];
 
@@ -287,23 +275,20 @@ TEST(a_service_is_found_by_its_version_and_group)
 	assert_string_equal(text, seen);
 }
 
-TEST(every_service_has_an_echo)
+STAGE_TEST(every_service_has_an_echo)
 {
-	struct stage *stage = stage_begin(state);
-
 	stage_assert_text(stage_end_of(stage, stage_call(stage, stage_method(stage, "$echo"),
 							 stage_text(stage, "here"))),
 			  "here");
 	assert_int_equal(stage->handled, 0);
 }
 
-TEST(a_generic_call_is_understood_as_the_call_it_stands_for)
+STAGE_TEST(a_generic_call_is_understood_as_the_call_it_stands_for)
 {
 	static const struct spoke_method_options generic = {
 		.generic = true,
 		.type_names = "java.lang.String,int",
 	};
-	struct stage *stage = stage_begin(state);
 	struct spoke_method *echo = stage_method_with(stage, "echo", &generic);
 	static const struct spoke_span args = { "\xa7generic\x05", 9 };
 	int error = stage_try(stage, echo, args, NULL);
@@ -316,10 +301,9 @@ TEST(a_generic_call_is_understood_as_the_call_it_stands_for)
 	stage_assert_text(stage_end_of(stage, &stage->calls[0]), "generic");
 }
 
-TEST(a_handler_sees_the_time_that_is_left)
+STAGE_TEST(a_handler_sees_the_time_that_is_left)
 {
 	static const struct spoke_call_options options = { .timeout_ns = 5 * SECOND };
-	struct stage *stage = stage_begin(state);
 	struct spoke_method *left = stage_method(stage, "left");
 	uint64_t left_ns = 0;
 	const struct spoke_result *result =
@@ -344,10 +328,9 @@ static uint64_t took(const struct spoke_result *result)
 	return result->queued_ns + result->waited_ns;
 }
 
-TEST(a_call_that_is_not_answered_times_out_after_it_was_written)
+STAGE_TEST(a_call_that_is_not_answered_times_out_after_it_was_written)
 {
 	static const struct spoke_call_options options = { .timeout_ns = 40 * MS };
-	struct stage *stage = stage_begin(state);
 	const struct spoke_result *result;
 
 	stage_until_ready(stage, 1);
@@ -366,10 +349,9 @@ TEST(a_call_that_is_not_answered_times_out_after_it_was_written)
 }
 
 /* The peer's kernel buffers some bytes, then no more. */
-TEST(a_call_that_cannot_be_written_times_out_before_it_was)
+BARE_STAGE_TEST(a_call_that_cannot_be_written_times_out_before_it_was)
 {
 	static const struct spoke_call_options options = { .timeout_ns = 60 * MS };
-	struct stage *stage = stage_bare(state);
 	bool with_stream = stage->setting->stream != NULL;
 	int fd = with_stream ? -1 : stage_deaf_peer(stage);
 	struct spoke_method *echo;
@@ -406,10 +388,9 @@ TEST(a_call_that_cannot_be_written_times_out_before_it_was)
 		stage_close_peer(stage, fd);
 }
 
-TEST(a_call_on_a_connection_that_never_opens_times_out_unsent)
+BARE_STAGE_TEST(a_call_on_a_connection_that_never_opens_times_out_unsent)
 {
 	static const struct spoke_call_options options = { .timeout_ns = 300 * MS };
-	struct stage *stage = stage_bare(state);
 	const struct spoke_result *result;
 
 	if (!stage->setting->in_memory)
@@ -426,11 +407,10 @@ TEST(a_call_on_a_connection_that_never_opens_times_out_unsent)
 }
 
 /* All three begin together, so the timeouts determine the order of their ends. */
-TEST(call_timeout_overrides_method_and_consumer_timeout)
+BARE_STAGE_TEST(call_timeout_overrides_method_and_consumer_timeout)
 {
 	static const struct spoke_method_options of_method = { .timeout_ns = 90 * MS };
 	static const struct spoke_call_options of_call = { .timeout_ns = 30 * MS };
-	struct stage *stage = stage_bare(state);
 	struct spoke_consumer_options options = { 0 };
 	struct spoke_method *plain;
 	struct spoke_method *bound;
@@ -456,9 +436,8 @@ TEST(call_timeout_overrides_method_and_consumer_timeout)
 	}
 }
 
-TEST(a_call_may_be_cancelled_once)
+STAGE_TEST(a_call_may_be_cancelled_once)
 {
-	struct stage *stage = stage_begin(state);
 	struct stage_call *call = stage_call(stage, stage_method(stage, "later"),
 					     stage_text(stage, "x"));
 
@@ -478,9 +457,8 @@ TEST(a_call_may_be_cancelled_once)
 	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_REPLIES_LATE), 1);
 }
 
-TEST(a_call_may_be_cancelled_in_the_turn_it_was_made)
+STAGE_TEST(a_call_may_be_cancelled_in_the_turn_it_was_made)
 {
-	struct stage *stage = stage_begin(state);
 	struct stage_call *call;
 
 	stage_until_ready(stage, 1);
@@ -490,9 +468,8 @@ TEST(a_call_may_be_cancelled_in_the_turn_it_was_made)
 	assert_int_equal(call->result.queued_ns, 0);
 }
 
-TEST(a_call_may_be_cancelled_while_it_waits_for_the_connection)
+STAGE_TEST(a_call_may_be_cancelled_while_it_waits_for_the_connection)
 {
-	struct stage *stage = stage_begin(state);
 	struct spoke_method *echo = stage_method(stage, "echo");
 	struct stage_call *call = stage_call(stage, echo, stage_text(stage, "x"));
 
@@ -504,10 +481,9 @@ TEST(a_call_may_be_cancelled_while_it_waits_for_the_connection)
 	assert_int_equal(stage->handled, 1);
 }
 
-TEST(calls_beyond_the_limit_are_refused_at_once)
+BARE_STAGE_TEST(calls_beyond_the_limit_are_refused_at_once)
 {
 	static const struct spoke_consumer_options options = { .pending_max = 2 };
-	struct stage *stage = stage_bare(state);
 	struct spoke_method *later;
 
 	stage_provide(stage, NULL);
@@ -526,7 +502,7 @@ TEST(calls_beyond_the_limit_are_refused_at_once)
 	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_CALLS_REFUSED), 2);
 }
 
-TEST(values_and_timeouts_that_are_none_are_refused_at_once)
+STAGE_TEST(values_and_timeouts_that_are_none_are_refused_at_once)
 {
 	static const struct {
 		struct spoke_span args;
@@ -543,7 +519,6 @@ TEST(values_and_timeouts_that_are_none_are_refused_at_once)
 		{ { NULL, 0 }, { NULL, 0 }, UINT64_C(2147483648) * 1000 * MS, SPOKE_ERANGE },
 		{ { NULL, 0 }, { NULL, 0 }, UINT64_MAX, SPOKE_ERANGE },
 	};
-	struct stage *stage = stage_begin(state);
 	struct spoke_method *echo = stage_method(stage, "echo");
 
 	for (size_t i = 0; i < LENGTH(cases); i++) {
@@ -556,9 +531,8 @@ TEST(values_and_timeouts_that_are_none_are_refused_at_once)
 	assert_int_equal(stage->ended, 0);
 }
 
-TEST(without_an_endpoint_calls_are_refused_at_once)
+STAGE_TEST(without_an_endpoint_calls_are_refused_at_once)
 {
-	struct stage *stage = stage_begin(state);
 	struct spoke_method *echo = stage_method(stage, "echo");
 
 	(void)stage_end_of(stage, stage_call(stage, echo, stage_text(stage, "x")));
@@ -568,9 +542,8 @@ TEST(without_an_endpoint_calls_are_refused_at_once)
 	assert_int_equal(stage_try(stage, echo, stage_no_args(), NULL), SPOKE_EUNAVAILABLE);
 }
 
-TEST(a_call_whose_connection_cannot_be_made_ends_with_that)
+BARE_STAGE_TEST(a_call_whose_connection_cannot_be_made_ends_with_that)
 {
-	struct stage *stage = stage_bare(state);
 	const struct spoke_result *result;
 
 	stage_close_peer(stage, stage_deaf_peer(stage));
@@ -582,10 +555,9 @@ TEST(a_call_whose_connection_cannot_be_made_ends_with_that)
 	assert_false(result->written);
 }
 
-TEST(calls_made_while_connecting_carry_remaining_time)
+BARE_STAGE_TEST(calls_made_while_connecting_carry_remaining_time)
 {
 	static const struct spoke_call_options options = { .timeout_ns = 4 * SECOND };
-	struct stage *stage = stage_bare(state);
 	struct spokei_vnet_link slow = { .latency_ns = 300 * MS };
 	const struct spoke_result *result;
 	uint64_t left_ns = 0;
@@ -608,10 +580,9 @@ TEST(calls_made_while_connecting_carry_remaining_time)
 		assert_in_range(left_ns, 3399 * MS, 3401 * MS);
 }
 
-TEST(oversized_message_fails_only_its_own_call)
+BARE_STAGE_TEST(oversized_message_fails_only_its_own_call)
 {
 	static const struct spoke_consumer_options options = { .frame_max = 65536 };
-	struct stage *stage = stage_bare(state);
 	struct spoke_method *echo;
 
 	stage_provide(stage, NULL);
@@ -627,11 +598,10 @@ TEST(oversized_message_fails_only_its_own_call)
 }
 
 /* MessagePack-RPC has no frames that could be skipped, so the connection ends. */
-TEST(reply_with_too_many_values_fails_only_its_own_call)
+BARE_STAGE_TEST(reply_with_too_many_values_fails_only_its_own_call)
 {
 	static const struct spoke_consumer_options options = { .values_max = 1024 };
 	static unsigned char nils[3 + 2000] = "\xdc\x07\xd0";
-	struct stage *stage = stage_bare(state);
 	struct spoke_method *echo;
 
 	if (!stage->setting->dubbo)
@@ -661,10 +631,8 @@ static void call_again(struct stage_call *call)
 	(void)stage_call(stage, echo, stage_text(stage, "again"));
 }
 
-TEST(a_call_may_be_made_as_another_one_ends)
+STAGE_TEST(a_call_may_be_made_as_another_one_ends)
 {
-	struct stage *stage = stage_begin(state);
-
 	stage->calls[0].then = call_again;
 	(void)stage_call(stage, stage_method(stage, "echo"), stage_text(stage, "first"));
 	stage_until(stage, &stage->ended, 300);
@@ -674,9 +642,8 @@ TEST(a_call_may_be_made_as_another_one_ends)
 
 /* --- calls and options rejected before anything is sent, and their messages */
 
-TEST(a_generic_call_has_as_many_arguments_as_types)
+STAGE_TEST(a_generic_call_has_as_many_arguments_as_types)
 {
-	struct stage *stage = stage_begin(state);
 	struct spoke_method_options options = { .generic = true, .type_names = "int,int" };
 	struct spoke_method *method = stage_method_with(stage, "echo", &options);
 
@@ -699,12 +666,11 @@ static int try_attachments(struct stage *stage, const char *const *keys, size_t 
 	return stage_try(stage, stage_method(stage, "echo"), stage_text(stage, "x"), &options);
 }
 
-TEST(attachments_must_be_unique_texts_without_timeout_key)
+STAGE_TEST(attachments_must_be_unique_texts_without_timeout_key)
 {
 	static const char *const twice[] = { "a", "b", "a" };
 	static const char *const timeout[] = { "timeout" };
 	static const char *const to[] = { "_TO" };
-	struct stage *stage = stage_begin(state);
 
 	assert_int_equal(try_attachments(stage, twice, 3), SPOKE_EEXIST);
 	assert_int_equal(try_attachments(stage, timeout, 1), SPOKE_EINVAL);
@@ -714,9 +680,8 @@ TEST(attachments_must_be_unique_texts_without_timeout_key)
 	stage_end_all(stage);
 }
 
-TEST(version_without_field_on_wire_is_rejected)
+STAGE_TEST(version_without_field_on_wire_is_rejected)
 {
-	struct stage *stage = stage_begin(state);
 	struct spoke_method_options options = { .version = "1.0" };
 	struct spoke_method *method = stage_method_with(stage, "echo", &options);
 
@@ -736,13 +701,12 @@ static int try_consumer(struct stage *stage, const struct spoke_consumer_options
 	return error;
 }
 
-TEST(every_url_of_a_consumer_is_looked_at)
+STAGE_TEST(every_url_of_a_consumer_is_looked_at)
 {
 	static const char *const bad_value[] = { "dubbo://127.0.0.1:2/S?timeout=soon" };
 	static const char *const bad_key[] = { "dubbo://127.0.0.1:2/S?tmeout=1s" };
 	static const char *const other[] = { "dubbo://127.0.0.1:2/T" };
 	struct spoke_consumer_options options = { .url = "dubbo://127.0.0.1:1/S", .more_count = 1 };
-	struct stage *stage = stage_begin(state);
 
 	assert_int_equal(try_consumer(stage, &options, "more_urls"), SPOKE_EINVAL);
 	options.more_urls = bad_value;
@@ -759,12 +723,11 @@ TEST(every_url_of_a_consumer_is_looked_at)
 	assert_int_equal(try_consumer(stage, &options, "values.max"), SPOKE_ERANGE);
 }
 
-TEST(an_interval_is_10_ms_at_least_or_off)
+STAGE_TEST(an_interval_is_10_ms_at_least_or_off)
 {
 	struct spoke_consumer_options options = { .url = "dubbo://127.0.0.1:1/S",
 						  .heartbeat_ns = 10 * MS - 1 };
 	struct spoke_provider_options serving = { .heartbeat_ns = 1 };
-	struct stage *stage = stage_begin(state);
 	struct spoke_provider *provider;
 	struct spoke_consumer *consumer;
 
@@ -786,7 +749,7 @@ TEST(an_interval_is_10_ms_at_least_or_off)
 	spoke_provider_free(provider);
 }
 
-TEST(invalid_listen_options_are_refused)
+STAGE_TEST(invalid_listen_options_are_refused)
 {
 	static const struct {
 		const char *url;
@@ -797,7 +760,6 @@ TEST(invalid_listen_options_are_refused)
 		{ "dubbo://127.0.0.1:0?hartbeat=1s", SPOKE_EINVAL, "hartbeat" },
 		{ "http://127.0.0.1:0", SPOKE_EUNSUPPORTED, "http" },
 	};
-	struct stage *stage = stage_begin(state);
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(spoke_provider_listen(stage->provider, cases[i].url),
@@ -806,14 +768,13 @@ TEST(invalid_listen_options_are_refused)
 	}
 }
 
-TEST(further_urls_must_match_first_url)
+STAGE_TEST(further_urls_must_match_first_url)
 {
 	static const char *const other[] = { "dubbo://127.0.0.1:2/S?heartbeat=2s" };
 	static const char *const same[] = { "dubbo://127.0.0.1:2/S?heartbeat=1000" };
 	struct spoke_consumer_options options = { .url = "dubbo://127.0.0.1:1/S?heartbeat=1s",
 						  .more_urls = other,
 						  .more_count = 1 };
-	struct stage *stage = stage_begin(state);
 	struct spoke_consumer *consumer;
 
 	assert_int_equal(try_consumer(stage, &options, "heartbeat applies to"), SPOKE_EINVAL);
@@ -822,9 +783,8 @@ TEST(further_urls_must_match_first_url)
 	spoke_consumer_free(consumer);
 }
 
-TEST(a_method_needs_a_service_where_the_wire_names_it)
+STAGE_TEST(a_method_needs_a_service_where_the_wire_names_it)
 {
-	struct stage *stage = stage_begin(state);
 	struct spoke_consumer_options dubbo = { .url = "dubbo://127.0.0.1:1" };
 	struct spoke_consumer_options mprpc = { .url = "msgpack-rpc://127.0.0.1:1" };
 	struct spoke_consumer *consumer;

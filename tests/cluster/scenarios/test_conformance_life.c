@@ -13,15 +13,12 @@
  * --- starts and ends of consumers, providers and engines, the same on every network and wire
  */
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-
 RUNNER(stage_run);
 
 /* A peer that ends its direction may still read. Only a reply that it rejects shows that it is
  * gone. */
-TEST(handler_is_notified_of_detected_end_of_caller)
+STAGE_TEST(handler_is_notified_of_detected_end_of_caller)
 {
-	struct stage *stage = stage_begin(state);
 	struct spoke_method *later = stage_method(stage, "later");
 
 	for (unsigned i = 0; i < 4; i++)
@@ -43,9 +40,8 @@ TEST(handler_is_notified_of_detected_end_of_caller)
 	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_CLOSED), 1);
 }
 
-TEST(held_request_keeps_its_contents)
+STAGE_TEST(held_request_keeps_its_contents)
 {
-	struct stage *stage = stage_begin(state);
 	struct spoke_method *later = stage_method(stage, "later");
 	struct spoke_method *echo = stage_method(stage, "echo");
 	struct stage_call *call = stage_call(stage, later, stage_text(stage, "kept"));
@@ -62,9 +58,8 @@ TEST(held_request_keeps_its_contents)
 	stage_assert_text(stage_end_of(stage, call), "kept");
 }
 
-TEST(a_provider_may_be_freed_before_its_answers)
+STAGE_TEST(a_provider_may_be_freed_before_its_answers)
 {
-	struct stage *stage = stage_begin(state);
 	struct spoke_method *later = stage_method(stage, "later");
 
 	for (unsigned i = 0; i < 3; i++)
@@ -79,9 +74,8 @@ TEST(a_provider_may_be_freed_before_its_answers)
 	stage_answer(stage, 0);
 }
 
-TEST(a_consumer_may_be_freed_before_its_calls_end)
+STAGE_TEST(a_consumer_may_be_freed_before_its_calls_end)
 {
-	struct stage *stage = stage_begin(state);
 	struct spoke_method *later = stage_method(stage, "later");
 
 	(void)stage_call(stage, later, stage_text(stage, "connecting"));
@@ -99,10 +93,8 @@ TEST(a_consumer_may_be_freed_before_its_calls_end)
 	}
 }
 
-TEST(calls_that_wait_for_a_connection_end_with_the_consumer)
+STAGE_TEST(calls_that_wait_for_a_connection_end_with_the_consumer)
 {
-	struct stage *stage = stage_begin(state);
-
 	(void)stage_call(stage, stage_method(stage, "echo"), stage_text(stage, "x"));
 	stage_free_consumer(stage);
 	assert_int_equal(stage_end_of(stage, &stage->calls[0])->error, SPOKE_ECLOSED);
@@ -284,9 +276,8 @@ TEST(everything_may_be_freed_as_a_request_is_abandoned)
 
 /* --- several addresses */
 
-TEST(a_consumer_calls_its_endpoints_in_turn)
+BARE_STAGE_TEST(a_consumer_calls_its_endpoints_in_turn)
 {
-	struct stage *stage = stage_bare(state);
 	static char urls[STAGE_PLACES][256];
 	const char *more[] = { urls[1], urls[2] };
 	struct spoke_consumer_options options = {
@@ -320,10 +311,8 @@ TEST(a_consumer_calls_its_endpoints_in_turn)
 		assert_int_equal(stage->calls[i].result.error, SPOKE_OK);
 }
 
-TEST(a_provider_serves_at_all_its_places)
+BARE_STAGE_TEST(a_provider_serves_at_all_its_places)
 {
-	struct stage *stage = stage_bare(state);
-
 	stage_provide(stage, NULL);
 	assert_int_equal(stage_listen(stage), 1);
 	assert_int_equal(stage_listen(stage), 2);
@@ -345,9 +334,8 @@ TEST(a_provider_serves_at_all_its_places)
 
 /* --- drain */
 
-TEST(draining_provider_answers_begun_requests)
+STAGE_TEST(draining_provider_answers_begun_requests)
 {
-	struct stage *stage = stage_begin(state);
 	struct spoke_method *later = stage_method(stage, "later");
 	struct stage_call *first = stage_call(stage, later, stage_text(stage, "begun"));
 	struct stage_call *second;
@@ -375,9 +363,8 @@ TEST(draining_provider_answers_begun_requests)
 	stage->provider = NULL;
 }
 
-TEST(a_drain_ends_when_its_time_is_over)
+STAGE_TEST(a_drain_ends_when_its_time_is_over)
 {
-	struct stage *stage = stage_begin(state);
 	struct stage_call *call = stage_call(stage, stage_method(stage, "later"),
 					     stage_text(stage, "x"));
 
@@ -388,9 +375,8 @@ TEST(a_drain_ends_when_its_time_is_over)
 	assert_int_equal(stage->abandoned, 1);
 }
 
-TEST(a_consumer_that_drains_waits_for_its_answers)
+STAGE_TEST(a_consumer_that_drains_waits_for_its_answers)
 {
-	struct stage *stage = stage_begin(state);
 	struct spoke_method *later = stage_method(stage, "later");
 	struct stage_call *call = stage_call(stage, later, stage_text(stage, "x"));
 
@@ -405,9 +391,8 @@ TEST(a_consumer_that_drains_waits_for_its_answers)
 	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_CLOSED), 1);
 }
 
-TEST(a_call_made_while_connecting_survives_a_drain)
+STAGE_TEST(a_call_made_while_connecting_survives_a_drain)
 {
-	struct stage *stage = stage_begin(state);
 	struct stage_call *call = stage_call(stage, stage_method(stage, "echo"),
 					     stage_text(stage, "x"));
 
@@ -463,10 +448,9 @@ static void connect_all(struct stage *stage)
 
 /* Each reply comes after 20 ms, the loop is stalled from 15 to 215 ms, the deadline is at 100 ms.
  */
-TEST(two_hundred_answers_win_over_their_deadlines_after_a_stall)
+STAGE_TEST(two_hundred_answers_win_over_their_deadlines_after_a_stall)
 {
 	struct spokei_vnet_link link = { .latency_ns = 10 * MS };
-	struct stage *stage = stage_begin(state);
 
 	if (!stage->setting->in_memory)
 		return;
@@ -637,10 +621,8 @@ static void note_turn(struct spokei_world_process *process)
 	turns.at_ns[side] = stage->world.now_ns;
 }
 
-TEST(idle_pair_never_wakes_for_nothing)
+BARE_STAGE_TEST(idle_pair_never_wakes_for_nothing)
 {
-	struct stage *stage = stage_bare(state);
-
 	if (!stage->setting->in_memory || !stage->setting->dubbo)
 		return;
 	stage_provide(stage, &(struct spoke_provider_options){ .heartbeat_ns = 0 });

@@ -8,12 +8,7 @@
 #include <spoke/provider.h>
 #include <spoke/stats.h>
 
-#include <cmocka.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,7 +47,6 @@ struct earlyrig {
 
 /* --- the fixture of early writes: */
 
-#define MS UINT64_C(1000000)
 #define AT "127.0.0.1:20880"
 
 static struct earlyrig earlyrig;
@@ -74,11 +68,10 @@ static ssize_t noted_write(void *ctx, int fd, const struct iovec *parts, int cou
 	return len;
 }
 
-static int earlyrig_set_up(void **state)
+STEP(earlyrig_set_up)
 {
 	struct spoke_engine_options with = { .env = &earlyrig.process.env };
 
-	(void)state;
 	memset(&earlyrig, 0, sizeof(earlyrig));
 	earlyrig.conn.fd = -1;
 	assert_true(spokei_world_init(&earlyrig.world, 3));
@@ -89,19 +82,16 @@ static int earlyrig_set_up(void **state)
 	earlyrig.process.env.forks = &earlyrig.forks;
 	peer_init(&earlyrig.peer, &earlyrig.world);
 	assert_int_equal(spoke_engine_new(&with, &earlyrig.engine), 0);
-	return 0;
 }
 
-static int earlyrig_tear_down(void **state)
+STEP(earlyrig_tear_down)
 {
-	(void)state;
 	spoke_engine_free(earlyrig.engine);
 	assert_int_equal(earlyrig.process.blocks, 0);
 	peer_close(&earlyrig.conn);
 	peer_fini(&earlyrig.peer);
 	spokei_world_process_fini(&earlyrig.process);
 	spokei_world_fini(&earlyrig.world);
-	return 0;
 }
 
 static void note_turn(void)

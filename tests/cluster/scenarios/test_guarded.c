@@ -12,7 +12,6 @@
 
 #include <string.h>
 
-#define MS UINT64_C(1000000)
 #define AT "127.0.0.1:20880"
 
 enum {
@@ -54,14 +53,13 @@ static void pass(uint64_t ns)
 	spokei_world_run(&rig.world, rig.world.now_ns + ns);
 }
 
-static int set_up(void **state)
+STEP(set_up)
 {
 	const struct spoke_consumer_options options = {
 		.url = "dubbo://" AT "/demo.Echo", .serialization = SPOKE_SERIALIZATION_MSGPACK
 	};
 	struct spoke_engine_options with = { .env = &rig.process.env };
 
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	rig.conn.fd = -1;
 	assert_true(spokei_world_init(&rig.world, 3));
@@ -70,12 +68,10 @@ static int set_up(void **state)
 	rig.listener = peer_listen(&rig.peer, AT);
 	assert_int_equal(spoke_engine_new(&with, &rig.engine), 0);
 	assert_int_equal(spoke_consumer_new(rig.engine, &options, &rig.consumer), 0);
-	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	spoke_engine_free(rig.engine);
 	for (unsigned i = 0; i < rig.begun; i++)
 		assert_int_equal(rig.requests[i].ends, 1);
@@ -85,7 +81,6 @@ static int tear_down(void **state)
 	peer_fini(&rig.peer);
 	spokei_world_process_fini(&rig.process);
 	spokei_world_fini(&rig.world);
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);

@@ -330,9 +330,8 @@ static int first_conn_fd(const struct spokei_link *link)
 	return spoke_container_of(link->conns.next, struct spokei_conn, node)->stream.watch.fd;
 }
 
-TEST(the_system_watches_over_connections_too)
+STAGE_TEST(the_system_watches_over_connections_too)
 {
-	struct stage *stage = stage_begin(state);
 	struct spokei_vnet_guard guard;
 
 	if (!stage->setting->in_memory)
@@ -347,10 +346,9 @@ TEST(the_system_watches_over_connections_too)
 	assert_int_equal(guard.keepalive_ns, stage->setting->dubbo ? 0 : 60 * SECOND);
 }
 
-TEST(idle_close_ends_silent_connection_without_heartbeats)
+BARE_STAGE_TEST(idle_close_ends_silent_connection_without_heartbeats)
 {
 	struct spoke_provider_options options = { .idle_close_ns = INTERVAL };
-	struct stage *stage = stage_bare(state);
 
 	if (!stage->setting->in_memory || stage->setting->dubbo)
 		return;
@@ -365,9 +363,8 @@ TEST(idle_close_ends_silent_connection_without_heartbeats)
 	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_CLOSED_IDLE), 1);
 }
 
-TEST(callers_choose_another_endpoint_before_the_reconnect)
+BARE_STAGE_TEST(callers_choose_another_endpoint_before_the_reconnect)
 {
-	struct stage *stage = stage_bare(state);
 	struct spoke_provider_options provider = { .heartbeat_ns = SPOKE_OFF };
 	char more[256];
 	const char *urls[] = { more };

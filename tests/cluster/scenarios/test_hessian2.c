@@ -11,8 +11,6 @@
 
 #include <string.h>
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-
 static const struct stage_setting in_memory = {
 	"in memory", true, true, "dubbo://127.0.0.1:0", &spokei_codec_hessian2, NULL,
 };
@@ -104,10 +102,8 @@ static const struct row rows[] = {
 
 FIXTURE(stage_set_up, stage_tear_down);
 
-TEST(argument_of_each_declared_type_comes_back, .initial = ON(in_memory))
+STAGE_TEST(argument_of_each_declared_type_comes_back, .initial = ON(in_memory))
 {
-	struct stage *stage = stage_begin(state);
-
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		struct spoke_method *echo = method_of(stage, "echo", rows[i].types);
 		struct spoke_span args = { rows[i].arg, rows[i].arg_len };
@@ -121,10 +117,9 @@ TEST(argument_of_each_declared_type_comes_back, .initial = ON(in_memory))
 }
 TEST_AGAIN(argument_of_each_declared_type_comes_back, tcp, .initial = ON(tcp));
 
-TEST(argument_that_cannot_be_expressed_is_refused, .initial = ON(in_memory))
+STAGE_TEST(argument_that_cannot_be_expressed_is_refused, .initial = ON(in_memory))
 {
 	static const unsigned char foreign[] = "\xd4\x05x";
-	struct stage *stage = stage_begin(state);
 	struct spoke_span args = { foreign, sizeof(foreign) - 1 };
 
 	struct spoke_method *echo = stage_method(stage, "echo");
@@ -199,9 +194,8 @@ static const struct spoke_result *result_of(struct stage *stage, const char *nam
 	return stage_end_of(stage, stage_call(stage, own_method(stage, name), stage_no_args()));
 }
 
-TEST(exception_has_class_text_code_and_causes, .initial = ON(in_memory))
+STAGE_TEST(exception_has_class_text_code_and_causes, .initial = ON(in_memory))
 {
-	struct stage *stage = stage_begin(state);
 	const struct spoke_result *result = result_of(stage, "throwIt");
 	struct spoke_exception exception;
 	struct spoke_value field;
@@ -245,10 +239,9 @@ TEST_AGAIN(value_that_cannot_be_expressed_is_an_error_reply, tcp, .initial = ON(
 
 /* --- the other kinds of calls */
 
-TEST(one_way_call_is_handled_without_reply, .initial = ON(in_memory))
+STAGE_TEST(one_way_call_is_handled_without_reply, .initial = ON(in_memory))
 {
 	const struct spoke_call_options options = { .one_way = true };
-	struct stage *stage = stage_begin(state);
 	struct stage_call *call = stage_call_with(stage, stage_method(stage, "echo"),
 						  stage_text(stage, "x"), &options);
 
@@ -257,7 +250,7 @@ TEST(one_way_call_is_handled_without_reply, .initial = ON(in_memory))
 }
 TEST_AGAIN(one_way_call_is_handled_without_reply, tcp, .initial = ON(tcp));
 
-TEST(attachments_go_both_ways, .initial = ON(in_memory))
+STAGE_TEST(attachments_go_both_ways, .initial = ON(in_memory))
 {
 	/* A text, null, a list, and a map that ends like an object but is an attachment's value. */
 	static const unsigned char pairs[] =
@@ -265,7 +258,6 @@ TEST(attachments_go_both_ways, .initial = ON(in_memory))
 	const struct spoke_call_options options = {
 		.attachments = { pairs, sizeof(pairs) - 1 },
 	};
-	struct stage *stage = stage_begin(state);
 	const struct spoke_result *result =
 		stage_end_of(stage, stage_call_with(stage, stage_method(stage, "tell"),
 						    stage_no_args(), &options));
@@ -289,12 +281,11 @@ TEST(attachments_go_both_ways, .initial = ON(in_memory))
 }
 TEST_AGAIN(attachments_go_both_ways, tcp, .initial = ON(tcp));
 
-TEST(generic_call_is_the_call_that_it_describes, .initial = ON(in_memory))
+STAGE_TEST(generic_call_is_the_call_that_it_describes, .initial = ON(in_memory))
 {
 	static const char args[] = "\x82\xa1x\x01\xa5"
 				   "class\xa8it.Point";
 	const struct spoke_method_options options = { .generic = true, .type_names = "it.Point" };
-	struct stage *stage = stage_begin(state);
 	struct spoke_method *echo = stage_method_with(stage, "echo", &options);
 	const struct spoke_result *result = stage_end_of(
 		stage, stage_call(stage, echo, (struct spoke_span){ args, sizeof(args) - 1 }));
@@ -310,7 +301,7 @@ TEST_AGAIN(generic_call_is_the_call_that_it_describes, tcp, .initial = ON(tcp));
 
 /* A caller may name the generic call itself. Its map with a class stays a map, also in the reply.
  */
-TEST(generic_call_by_its_name_keeps_maps, .initial = ON(in_memory))
+STAGE_TEST(generic_call_by_its_name_keeps_maps, .initial = ON(in_memory))
 {
 	static const char *const names[] = { "$invoke", "$invokeAsync" };
 	static const char args[] = "\xa4"
@@ -320,7 +311,6 @@ TEST(generic_call_by_its_name_keeps_maps, .initial = ON(in_memory))
 				   "class\xa8it.Point";
 	static const char value[] = "\xdf\0\0\0\x01\xa5"
 				    "class\xa8it.Point";
-	struct stage *stage = stage_begin(state);
 
 	/* The second call goes to an open connection. */
 	for (unsigned i = 0; i < 4; i++) {
@@ -338,11 +328,10 @@ TEST(generic_call_by_its_name_keeps_maps, .initial = ON(in_memory))
 }
 TEST_AGAIN(generic_call_by_its_name_keeps_maps, tcp, .initial = ON(tcp));
 
-TEST(each_request_is_answered_in_its_serialization, .initial = ON(any_codec))
+STAGE_TEST(each_request_is_answered_in_its_serialization, .initial = ON(any_codec))
 {
 	static const enum spoke_serialization kinds[] = { SPOKE_SERIALIZATION_HESSIAN2,
 							  SPOKE_SERIALIZATION_MSGPACK };
-	struct stage *stage = stage_begin(state);
 	struct spoke_method *echo[2];
 
 	for (unsigned i = 0; i < 2; i++) {

@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define LONG 3000u /* bytes of a text that does not fit on the stack */
 #define TAIL "\";[1, [false]];"
 
@@ -317,9 +316,8 @@ TEST(long_error_text_is_cut_between_characters)
 		assert_answer(stage, "error", SPOKE_ARGS("none"), 1, "");
 }
 
-TEST(push_with_args_arrives)
+BARE_STAGE_TEST(push_with_args_arrives)
 {
-	struct stage *stage = stage_bare(state);
 	struct spoke_consumer_options options = { .handle = stage_handle, .handle_arg = stage };
 	const struct spoke_method_options of = { .service = "demo.Line" };
 	static struct ending ending;

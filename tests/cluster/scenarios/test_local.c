@@ -12,8 +12,6 @@
 
 #include <string.h>
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 #define REGISTRY "/run/providers"
 #define PORT "dubbo://127.0.0.1:20880"
 #define PATH "unix:/run/demo.sock"
@@ -34,14 +32,12 @@ struct rig {
 
 static struct rig rig;
 
-static int set_up(void **state)
+STEP(set_up)
 {
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	assert_true(spokei_world_init(&rig.world, 3));
 	spokei_world_process_init(&rig.server, &rig.world);
 	spokei_world_process_init(&rig.client, &rig.world);
-	return 0;
 }
 
 static void stop(void)
@@ -50,9 +46,8 @@ static void stop(void)
 	rig.serves = NULL;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	spoke_engine_free(rig.calls);
 	stop();
 	assert_int_equal(rig.client.blocks, 0);
@@ -60,7 +55,6 @@ static int tear_down(void **state)
 	spokei_world_process_fini(&rig.server);
 	spokei_world_process_fini(&rig.client);
 	spokei_world_fini(&rig.world);
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);

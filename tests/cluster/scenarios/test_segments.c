@@ -21,7 +21,6 @@
 #include <string.h>
 
 #define PLACE "127.0.0.1:20880"
-#define MS UINT64_C(1000000)
 
 enum {
 	TEXT = 16384,

@@ -24,9 +24,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SECOND UINT64_C(1000000000)
-#define MS UINT64_C(1000000)
-
 static struct {
 	char folder[64];
 	char place[96];

@@ -16,12 +16,7 @@
 #include <spoke/provider.h>
 #include <spoke/stats.h>
 
-#include <cmocka.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 /* Returns a value of HOLDRIG_LONG bytes, which are static. */
@@ -33,9 +28,6 @@ static struct peer_conn *holdrig_connect_by(const char *wire);
  * --- fixture: a provider in the virtual world over a stream that takes bytes and passes them
  * on a few at a time, and a peer without a stream, which is controlled by the test
  */
-
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 
 enum {
 	HOLDRIG_TIMERS = 64, /* maximum number of armed timers of the engine */
@@ -278,12 +270,11 @@ static void holdrig_use_socket(void)
 }
 
 /* Set-up and tear-down functions for cmocka. The provider uses the stream. */
-static int holdrig_set_up(void **state)
+STEP(holdrig_set_up)
 {
 	struct spoke_engine_options with = { .env = &holdrig.process.env,
 					     .timers_max = HOLDRIG_TIMERS };
 
-	(void)state;
 	memset(&holdrig, 0, sizeof(holdrig));
 	holdrig.opens = true;
 	holdrig.write_max = HOLD_MAX;
@@ -295,12 +286,10 @@ static int holdrig_set_up(void **state)
 	peer_init(&holdrig.peer, &holdrig.world);
 	assert_int_equal(spoke_engine_new(&with, &holdrig.engine), 0);
 	serve();
-	return 0;
 }
 
-static int holdrig_tear_down(void **state)
+STEP(holdrig_tear_down)
 {
-	(void)state;
 	for (unsigned i = 0; i < HOLDRIG_TIMERS; i++)
 		(void)spoke_alarm_cancel(&holdrig.alarms[i]);
 	spoke_engine_free(holdrig.engine);
@@ -311,7 +300,6 @@ static int holdrig_tear_down(void **state)
 	peer_fini(&holdrig.peer);
 	spokei_world_process_fini(&holdrig.process);
 	spokei_world_fini(&holdrig.world);
-	return 0;
 }
 
 static void holdrig_pass(uint64_t ns)

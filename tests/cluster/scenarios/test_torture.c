@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define POINTS_MAX 2000 /* of one kind in a scenario */
 
 /* The wire, codec and stream of both sides. */
@@ -106,9 +105,8 @@ static struct now_playing {
 	bool for_ever;
 } now_playing;
 
-static int tell_what_failed(void **state)
+STEP(tell_what_failed)
 {
-	(void)state;
 	if (now_playing.scenario) {
 		print_message("last: %s, %s, %s, %s fails with %d at call %u%s\n",
 			      now_playing.scenario, now_playing.tongue->name,
@@ -117,7 +115,6 @@ static int tell_what_failed(void **state)
 			      now_playing.fault->error, (unsigned)now_playing.nth,
 			      now_playing.for_ever ? " and after" : "");
 	}
-	return 0;
 }
 
 FIXTURE(NULL, tell_what_failed);
@@ -306,13 +303,11 @@ TEST(any_system_call_may_fail_with_any_error)
 	tell_points();
 }
 
-static int read_environment(void **state)
+STEP(read_environment)
 {
 	const char *asked = getenv("SPOKE_TORTURE");
 
-	(void)state;
 	visits_all = asked && strcmp(asked, "all") == 0;
-	return 0;
 }
 
 GROUP(read_environment, NULL);

@@ -11,7 +11,6 @@
 
 #include <string.h>
 
-#define MS UINT64_C(1000000)
 #define AT "127.0.0.1:20880"
 
 enum {
@@ -57,14 +56,13 @@ static struct spoke_span bin(size_t len)
 	return (struct spoke_span){ large, len };
 }
 
-static int set_up(void **state)
+STEP(set_up)
 {
 	const struct spoke_consumer_options options = {
 		.url = "dubbo://" AT "/demo.Echo", .serialization = SPOKE_SERIALIZATION_MSGPACK
 	};
 	struct spoke_engine_options with = { .env = &rig.process.env };
 
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	rig.conn.fd = -1;
 	assert_true(spokei_world_init(&rig.world, 3));
@@ -75,12 +73,10 @@ static int set_up(void **state)
 	assert_int_equal(spoke_consumer_new(rig.engine, &options, &rig.consumer), 0);
 	assert_int_equal(spoke_consumer_method(rig.consumer, "filler", NULL, &rig.filler), 0);
 	assert_int_equal(spoke_consumer_method(rig.consumer, "victim", NULL, &rig.victim), 0);
-	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	spoke_engine_free(rig.engine);
 	assert_int_equal(rig.ends, rig.calls);
 	assert_int_equal(rig.process.blocks, 0);
@@ -89,7 +85,6 @@ static int tear_down(void **state)
 	peer_fini(&rig.peer);
 	spokei_world_process_fini(&rig.process);
 	spokei_world_fini(&rig.world);
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);

@@ -24,11 +24,10 @@ static struct {
 	struct spoke_consumer *consumer;
 } rig;
 
-static int set_up(void **state)
+STEP(set_up)
 {
 	struct spoke_engine_options with = { .env = &rig.faulty.env };
 
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	assert_true(spokei_world_init(&rig.world, 5));
 	spokei_world_process_init(&rig.process, &rig.world);
@@ -40,17 +39,14 @@ static int set_up(void **state)
 									      "/demo.Echo" },
 					    &rig.consumer),
 			 0);
-	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	spoke_engine_free(rig.engine);
 	assert_int_equal(rig.process.blocks, 0);
 	spokei_world_process_fini(&rig.process);
 	spokei_world_fini(&rig.world);
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);

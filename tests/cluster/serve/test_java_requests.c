@@ -251,7 +251,6 @@ FIXTURE(set_up, javarig_tear_down);
 
 /* --- the errors of a provider as the callers receive them: Java's consumers, and spoke's */
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 /* The attachments of a Java consumer, and of one of spoke. */
 #define JAVA                                                                                       \
 	"\x84\xa4path\xa6it.Api\xb2remote.application\xa5jgold\xa9interface\xa6it.Api\xa7"         \

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MS UINT64_C(1000000)
 #define OK "HTTP/1.1 200 OK\r\n"
 
 /* --- parsing answers */

@@ -8,9 +8,6 @@
 
 #include <string.h>
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
-
 struct stage {
 	struct spokei_world world;
 	struct spokei_world_process here;

@@ -110,12 +110,11 @@ static void end_play(void)
 	assert_int_equal(pthread_join(stage.thread, NULL), 0);
 }
 
-static int set_up(void **state)
+STEP(set_up)
 {
 	static const char folder[] = "/tmp/spoke.XXXXXX";
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
 
-	(void)state;
 	memset(&stage, 0, sizeof(stage));
 	assert_non_null(mkdtemp(memcpy(stage.folder, folder, sizeof(folder))));
 	(void)snprintf(stage.path, sizeof(stage.path), "%s/socket", stage.folder);
@@ -126,16 +125,13 @@ static int set_up(void **state)
 	stage.locker.env = *spoke_host_env();
 	stage.redis.locker = &stage.locker;
 	stage.redis.limit_ns = LIMIT_NS;
-	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	close(stage.listener);
 	(void)unlink(stage.path);
 	(void)rmdir(stage.folder);
-	return 0;
 }
 
 static bool note(void *arg, const struct lock_info *info)

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MS UINT64_C(1000000)
-
 enum {
 	MUCH = 1 << 20
 };

@@ -168,7 +168,7 @@ static void await_gone(pid_t pid)
 	assert_true(gone);
 }
 
-static int setup(void **state)
+STEP(setup)
 {
 	struct rig *rig = calloc(1, sizeof(*rig));
 
@@ -177,10 +177,9 @@ static int setup(void **state)
 	(void)snprintf(rig->folder, sizeof(rig->folder), "/tmp/spoke-runner-XXXXXX");
 	assert_non_null(mkdtemp(rig->folder));
 	*state = rig;
-	return 0;
 }
 
-static int teardown(void **state)
+STEP(teardown)
 {
 	static const char *const names[] = { "pid", "child", "term" };
 	struct rig *rig = *state;
@@ -192,15 +191,14 @@ static int teardown(void **state)
 	}
 	assert_int_equal(rmdir(rig->folder), 0);
 	free(rig);
-	return 0;
 }
+
+#define RIG_TEST(...) TEST_WITH(struct rig *rig, *state, __VA_ARGS__)
 
 FIXTURE(setup, teardown);
 
-TEST(status_of_the_command_is_reported)
+RIG_TEST(status_of_the_command_is_reported)
 {
-	struct rig *rig = *state;
-
 	rig_begin(rig, "exit 7", GRACE_NS);
 	rig_turn(rig);
 	assert_true(WIFEXITED(rig->status));
@@ -209,19 +207,16 @@ TEST(status_of_the_command_is_reported)
 	rig_close(rig);
 }
 
-TEST(command_finds_lease_and_fence_in_its_environment)
+RIG_TEST(command_finds_lease_and_fence_in_its_environment)
 {
-	struct rig *rig = *state;
-
 	rig_begin(rig, "test \"$SPOKE_LEASE\" = 'a name' -a \"$SPOKE_FENCE\" = 7", GRACE_NS);
 	rig_turn(rig);
 	assert_int_equal(rig->status, 0);
 	rig_close(rig);
 }
 
-TEST(command_has_no_descriptor_of_spoke)
+RIG_TEST(command_has_no_descriptor_of_spoke)
 {
-	struct rig *rig = *state;
 	char script[128];
 	int next = dup(STDIN_FILENO);
 
@@ -236,10 +231,9 @@ TEST(command_has_no_descriptor_of_spoke)
 	rig_close(rig);
 }
 
-TEST(command_that_is_missing_reports_the_errno)
+RIG_TEST(command_that_is_missing_reports_the_errno)
 {
 	static char missing[] = "/nonexistent/command";
-	struct rig *rig = *state;
 	char *command[] = { missing, NULL };
 
 	rig_fork(rig, command, GRACE_NS);
@@ -250,10 +244,9 @@ TEST(command_that_is_missing_reports_the_errno)
 	rig_close(rig);
 }
 
-TEST(supervisor_ends_if_nothing_is_started)
+RIG_TEST(supervisor_ends_if_nothing_is_started)
 {
 	static char none[] = "none";
-	struct rig *rig = *state;
 	char *command[] = { none, NULL };
 
 	rig_fork(rig, command, GRACE_NS);
@@ -261,10 +254,8 @@ TEST(supervisor_ends_if_nothing_is_started)
 	assert_int_equal(rig->runner.supervisor, 0);
 }
 
-TEST(end_sends_sigterm_first)
+RIG_TEST(end_sends_sigterm_first)
 {
-	struct rig *rig = *state;
-
 	rig_begin(rig, "trap 'exit 5' TERM; echo 1 >$0/pid; while :; do sleep 0.01; done", HOUR_NS);
 	(void)await_number(rig, "pid");
 	runner_end(&rig->runner);
@@ -274,10 +265,8 @@ TEST(end_sends_sigterm_first)
 	rig_close(rig);
 }
 
-TEST(end_kills_after_the_grace)
+RIG_TEST(end_kills_after_the_grace)
 {
-	struct rig *rig = *state;
-
 	rig_begin(rig, "trap '' TERM; echo 1 >$0/pid; while :; do sleep 600; done", GRACE_NS);
 	(void)await_number(rig, "pid");
 	runner_end(&rig->runner);
@@ -288,10 +277,8 @@ TEST(end_kills_after_the_grace)
 }
 
 /* `spoke lock` was stopped for so long that another one has the lease soon. */
-TEST(end_counts_the_grace_from_the_end_of_the_lease)
+RIG_TEST(end_counts_the_grace_from_the_end_of_the_lease)
 {
-	struct rig *rig = *state;
-
 	rig_begin(rig, "trap '' TERM; echo 1 >$0/pid; while :; do sleep 600; done",
 		  supervisor_now() / 2);
 	(void)await_number(rig, "pid");
@@ -303,10 +290,8 @@ TEST(end_counts_the_grace_from_the_end_of_the_lease)
 	rig_close(rig);
 }
 
-TEST(end_of_a_stopped_command_continues_it)
+RIG_TEST(end_of_a_stopped_command_continues_it)
 {
-	struct rig *rig = *state;
-
 	rig_begin(rig, "trap 'exit 5' TERM; echo $$ >$0/pid; kill -STOP $$", HOUR_NS);
 	(void)await_number(rig, "pid");
 	runner_end(&rig->runner);
@@ -315,9 +300,8 @@ TEST(end_of_a_stopped_command_continues_it)
 	rig_close(rig);
 }
 
-TEST(end_waits_for_children_that_are_left)
+RIG_TEST(end_waits_for_children_that_are_left)
 {
-	struct rig *rig = *state;
 	pid_t child;
 
 	rig_begin(rig, "(trap '' TERM; echo 1 >$0/pid; exec sleep 600) & echo $! >$0/child; wait",
@@ -332,10 +316,8 @@ TEST(end_waits_for_children_that_are_left)
 	rig_close(rig);
 }
 
-TEST(command_is_ended_when_the_lease_is_over)
+RIG_TEST(command_is_ended_when_the_lease_is_over)
 {
-	struct rig *rig = *state;
-
 	/* As if this process were stopped: it does not renew, and does not end the command. */
 	rig->left_ns = GRACE_NS;
 	rig_begin(rig, "trap '' TERM; while :; do sleep 600; done", GRACE_NS);
@@ -345,10 +327,8 @@ TEST(command_is_ended_when_the_lease_is_over)
 	rig_close(rig);
 }
 
-TEST(signal_is_passed_on)
+RIG_TEST(signal_is_passed_on)
 {
-	struct rig *rig = *state;
-
 	rig_begin(rig, "trap 'exit 6' USR1; echo 1 >$0/pid; while :; do sleep 0.01; done",
 		  GRACE_NS);
 	(void)await_number(rig, "pid");
@@ -359,10 +339,8 @@ TEST(signal_is_passed_on)
 	rig_close(rig);
 }
 
-TEST(signal_to_this_process_is_reported)
+RIG_TEST(signal_to_this_process_is_reported)
 {
-	struct rig *rig = *state;
-
 	rig_begin(rig, "exec sleep 600", GRACE_NS);
 	assert_int_equal(kill(getpid(), SIGHUP), 0);
 	rig_turn(rig);
@@ -371,9 +349,8 @@ TEST(signal_to_this_process_is_reported)
 	rig_close(rig);
 }
 
-TEST(closing_kills_command_and_children)
+RIG_TEST(closing_kills_command_and_children)
 {
-	struct rig *rig = *state;
 	pid_t child;
 
 	rig_begin(rig, "trap '' TERM; sleep 600 & echo $! >$0/child; wait", HOUR_NS);
@@ -382,9 +359,8 @@ TEST(closing_kills_command_and_children)
 	await_gone(child);
 }
 
-TEST(death_of_the_supervisor_kills_the_command)
+RIG_TEST(death_of_the_supervisor_kills_the_command)
 {
-	struct rig *rig = *state;
 	pid_t command;
 
 	rig_begin(rig, "echo $$ >$0/pid; exec sleep 600", HOUR_NS);
@@ -396,10 +372,9 @@ TEST(death_of_the_supervisor_kills_the_command)
 	rig_close(rig);
 }
 
-TEST(command_is_not_started_if_the_supervisor_is_killed_before)
+RIG_TEST(command_is_not_started_if_the_supervisor_is_killed_before)
 {
 	static char none[] = "none";
-	struct rig *rig = *state;
 	char *command[] = { none, NULL };
 
 	rig_fork(rig, command, GRACE_NS);

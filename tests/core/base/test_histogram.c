@@ -194,7 +194,6 @@ TEST(difference_to_copy_is_later_values)
 
 /* --- token buckets and backoff: rates without rounding errors, bounds, and extreme values */
 
-#define SECOND UINT64_C(1000000000)
 #define START (7 * SECOND)
 /* Takes single tokens until the bucket is empty. Returns their number. */
 static unsigned drain(struct spokei_bucket *bucket, uint64_t now_ns)

@@ -111,7 +111,6 @@ TEST(row_of_an_error_decides_what_follows)
 
 /* --- the log: levels, rate limits per class, the hook, truncation and escaping */
 
-#define SECOND UINT64_C(1000000000)
 #define START (3 * SECOND)
 /* A log hook that keeps the last line. */
 struct book {

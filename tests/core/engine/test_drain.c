@@ -21,8 +21,6 @@
  * --- members of an engine and their end: closed when the engine is freed, drained before that
  */
 
-#define MS UINT64_C(1000000)
-
 enum {
 	MEMBERS = 4,
 	STORY = 64,
@@ -126,14 +124,12 @@ static int set_up(void **state)
 	return spoke_engine_new(&options, &fixture.engine);
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	spoke_engine_free(fixture.engine);
 	assert_int_equal(fixture.process.blocks, 0);
 	spokei_world_process_fini(&fixture.process);
 	spokei_world_fini(&fixture.world);
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);
@@ -420,15 +416,13 @@ static int signals_drain_set_up(void **state)
 	return 0;
 }
 
-static int signals_drain_tear_down(void **state)
+STEP(signals_drain_tear_down)
 {
-	(void)state;
 	spoke_engine_free(drained.engine);
 	assert_int_equal(drained.process.blocks, 0);
 	assert_int_equal(drained.process.user.fds, 0);
 	spokei_world_process_fini(&drained.process);
 	spokei_world_fini(&drained.world);
-	return 0;
 }
 
 FIXTURE(signals_drain_set_up, signals_drain_tear_down);
@@ -560,13 +554,11 @@ static int notify_set_up(void **state)
 	return spoke_engine_new(&options, &rig.engine);
 }
 
-static int notify_tear_down(void **state)
+STEP(notify_tear_down)
 {
-	(void)state;
 	spoke_engine_free(rig.engine);
 	spokei_world_process_fini(&rig.process);
 	spokei_world_fini(&rig.world);
-	return 0;
 }
 
 FIXTURE(notify_set_up, notify_tear_down);

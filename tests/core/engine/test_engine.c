@@ -26,8 +26,6 @@
 
 /* --- the engine on the real loop: alarms, posts, and the order of events in a turn */
 
-#define MS UINT64_C(1000000)
-
 static uint64_t clock_ns(void)
 {
 	const struct spoke_env *env = spoke_host_env();

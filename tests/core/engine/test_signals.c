@@ -401,13 +401,11 @@ TEST(a_forked_child_goes_its_own_way)
 }
 
 /* Handlers may be inherited. */
-static int reset_handlers(void **state)
+STEP(reset_handlers)
 {
-	(void)state;
 	set_handler(SIGUSR1, SIG_DFL);
 	set_handler(SIGUSR2, SIG_DFL);
 	set_handler(SIGTERM, SIG_DFL);
-	return 0;
 }
 
 GROUP(reset_handlers, NULL);

@@ -12,8 +12,6 @@
 #include <string.h>
 #include <strings.h>
 
-#define MS UINT64_C(1000000)
-
 struct fixture {
 	struct spokei_world world;
 	struct spokei_world_process process;
@@ -46,14 +44,12 @@ static int set_up(void **state)
 	return spoke_engine_new(&options, &fixture.engine);
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	spoke_engine_free(fixture.engine);
 	assert_int_equal(fixture.process.blocks, 0);
 	spokei_world_process_fini(&fixture.process);
 	spokei_world_fini(&fixture.world);
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);

@@ -14,7 +14,6 @@
 
 /* --- late turns: how long peers that send without end may hold back the timers of others */
 
-#define MS UINT64_C(1000000)
 #define LATE (50 * MS) /* the default of the option */
 
 enum {
@@ -76,24 +75,21 @@ static void peer_ready(struct spoke_watch *watch, unsigned io)
 		assert_int_equal(env->net->read(env->ctx, watch->fd, &byte, 1), 1);
 }
 
-static int set_up(void **state)
+STEP(set_up)
 {
 	struct spoke_engine_options options = { .env = &rig.process.env };
 
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	assert_true(spokei_world_init(&rig.world, 11));
 	spokei_world_process_init(&rig.process, &rig.world);
 	assert_int_equal(spoke_engine_new(&options, &rig.engine), SPOKE_OK);
 	spokei_vnet_route(rig.world.net, "mem:late", SPOKEI_VNET_AT_ONCE);
-	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
 	const struct spoke_env *env = rig.engine->env;
 
-	(void)state;
 	spokei_source_end(&rig.source);
 	for (unsigned i = 0; i < rig.peer_count; i++) {
 		env->loop->watch(rig.engine->loop, &rig.peers[i].watch, 0);
@@ -104,7 +100,6 @@ static int tear_down(void **state)
 	assert_int_equal(rig.process.blocks, 0);
 	spokei_world_process_fini(&rig.process);
 	spokei_world_fini(&rig.world);
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);
@@ -233,8 +228,6 @@ TEST(source_that_floods_postpones_timers_for_one_round)
 
 /* --- the time of an engine: in a turn that of its begin, outside of one the present */
 
-#define SECOND (1000 * MS)
-
 static struct {
 	struct spokei_world world;
 	struct spokei_world_process process;
@@ -244,27 +237,23 @@ static struct {
 	uint64_t later_ns; /* ... and after it took some time, and used the engine */
 } present_rig;
 
-static int present_set_up(void **state)
+STEP(present_set_up)
 {
 	struct spoke_engine_options options = { .env = &present_rig.process.env };
 
-	(void)state;
 	memset(&present_rig, 0, sizeof(present_rig));
 	assert_true(spokei_world_init(&present_rig.world, 5));
 	spokei_world_process_init(&present_rig.process, &present_rig.world);
 	assert_int_equal(spoke_engine_new(&options, &present_rig.engine), SPOKE_OK);
 	assert_int_equal(spoke_engine_turn(present_rig.engine, false), SPOKE_OK);
-	return 0;
 }
 
-static int present_tear_down(void **state)
+STEP(present_tear_down)
 {
-	(void)state;
 	spoke_engine_free(present_rig.engine);
 	assert_int_equal(present_rig.process.blocks, 0);
 	spokei_world_process_fini(&present_rig.process);
 	spokei_world_fini(&present_rig.world);
-	return 0;
 }
 
 FIXTURE(present_set_up, present_tear_down);
@@ -356,11 +345,10 @@ static void source_note_alarm(struct spoke_alarm *alarm)
 	source_rig.alarms++;
 }
 
-static int source_set_up(void **state)
+STEP(source_set_up)
 {
 	struct spoke_engine_options options = { .env = &source_rig.process.env };
 
-	(void)state;
 	memset(&source_rig, 0, sizeof(source_rig));
 	assert_true(spokei_world_init(&source_rig.world, 5));
 	spokei_world_process_init(&source_rig.process, &source_rig.world);
@@ -374,18 +362,15 @@ static int source_set_up(void **state)
 		.ready = own_source_ready,
 	};
 	spokei_source_wake(source_rig.engine, &source_rig.source);
-	return 0;
 }
 
-static int source_tear_down(void **state)
+STEP(source_tear_down)
 {
-	(void)state;
 	spokei_source_end(&source_rig.source);
 	spoke_engine_free(source_rig.engine);
 	assert_int_equal(source_rig.process.blocks, 0);
 	spokei_world_process_fini(&source_rig.process);
 	spokei_world_fini(&source_rig.world);
-	return 0;
 }
 
 FIXTURE(source_set_up, source_tear_down);
@@ -512,18 +497,14 @@ static void end(void)
 	spokei_world_fini(&fixture.world);
 }
 
-static int sleep_set_up(void **state)
+STEP(sleep_set_up)
 {
-	(void)state;
 	begin();
-	return 0;
 }
 
-static int sleep_tear_down(void **state)
+STEP(sleep_tear_down)
 {
-	(void)state;
 	end();
-	return 0;
 }
 
 FIXTURE(sleep_set_up, sleep_tear_down);

@@ -6,14 +6,8 @@
 #ifndef TESTS_CORE_HOST_NETRIG_H
 #define TESTS_CORE_HOST_NETRIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/virtual/net.h"
+#include "tests/support/test.h"
 
 #define NETRIG_BACKLOG 64
 
@@ -65,5 +59,8 @@ void netrig_assert_same(struct netrig *rig, const struct spoke_address *a,
 
 /* Runs each test on each network; test names contain both. Returns the number of failures. */
 int netrig_run(const char *group, const struct CMUnitTest *tests, size_t count);
+
+/* Tests whose parameter is the rig. */
+#define NET_TEST(...) TEST_WITH(struct netrig *rig, netrig_begin(state), __VA_ARGS__)
 
 #endif

@@ -3,15 +3,9 @@
 #ifndef TESTS_CORE_HOST_POOLRIG_H
 #define TESTS_CORE_HOST_POOLRIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/host/pool.h"
 #include "core/host/threads.h"
+#include "tests/support/test.h"
 
 #include <stdatomic.h>
 

@@ -67,6 +67,8 @@ static int tear_down(void **state)
 	return error;
 }
 
+#define RIG_TEST(...) TEST_WITH(struct rig *rig, *state, __VA_ARGS__)
+
 FIXTURE(set_up, tear_down);
 
 /* Starts a process that holds the lock of a path until it is killed. */
@@ -101,9 +103,8 @@ static void kill_holder(pid_t child)
 	assert_true(WIFSIGNALED(status));
 }
 
-TEST(lock_is_held_until_its_process_is_killed)
+RIG_TEST(lock_is_held_until_its_process_is_killed)
 {
-	const struct rig *rig = *state;
 	pid_t holder;
 
 	assert_int_equal(files->is_locked(NULL, rig->path), 0);
@@ -116,9 +117,8 @@ TEST(lock_is_held_until_its_process_is_killed)
 	assert_true(exists(rig, "file.lock"));
 }
 
-TEST(own_lock_is_held_and_dropped_with_its_file)
+RIG_TEST(own_lock_is_held_and_dropped_with_its_file)
 {
-	const struct rig *rig = *state;
 	int fd;
 
 	assert_int_equal(files->lock(NULL, rig->path, &fd), 0);
@@ -131,9 +131,8 @@ TEST(own_lock_is_held_and_dropped_with_its_file)
 	assert_int_equal(files->is_locked(NULL, rig->path), 0);
 }
 
-TEST(two_that_ask_do_not_take_each_other_for_the_owner)
+RIG_TEST(two_that_ask_do_not_take_each_other_for_the_owner)
 {
-	const struct rig *rig = *state;
 	int asking;
 	int fd;
 
@@ -148,9 +147,8 @@ TEST(two_that_ask_do_not_take_each_other_for_the_owner)
 	files->unlock(NULL, fd);
 }
 
-TEST(removed_file_of_held_lock_counts_as_free)
+RIG_TEST(removed_file_of_held_lock_counts_as_free)
 {
-	const struct rig *rig = *state;
 	int fd;
 
 	assert_int_equal(files->lock(NULL, rig->path, &fd), 0);
@@ -172,7 +170,7 @@ TEST(path_that_is_too_long_is_an_error)
 	assert_int_equal(files->sweep(NULL, path), -ENAMETOOLONG);
 }
 
-TEST(sweep_removes_only_what_dead_processes_left)
+RIG_TEST(sweep_removes_only_what_dead_processes_left)
 {
 	static const char *const gone[] = { "file.1-2.tmp", "file.4194304-0.tmp",
 					    "file.fedcba9876543210.lock" };
@@ -191,7 +189,6 @@ TEST(sweep_removes_only_what_dead_processes_left)
 		"file1.0123456789abcdef.lock",
 		"file.lock",
 	};
-	const struct rig *rig = *state;
 	pid_t holder = start_holder(rig->marked);
 
 	for (unsigned i = 0; i < sizeof(gone) / sizeof(gone[0]); i++)
@@ -211,9 +208,8 @@ TEST(sweep_removes_only_what_dead_processes_left)
 	assert_false(exists(rig, "file" MARK ".lock"));
 }
 
-TEST(watch_reports_end_of_marked_process)
+RIG_TEST(watch_reports_end_of_marked_process)
 {
-	const struct rig *rig = *state;
 	pid_t holder = start_holder(rig->marked);
 	int fd;
 	int lock;

@@ -36,7 +36,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
 	struct rig *rig = *state;
 
@@ -44,8 +44,9 @@ static int tear_down(void **state)
 	(void)rmdir(rig->path);
 	(void)rmdir(rig->folder); /* fails if a file is left; the tests assert that themselves */
 	free(rig);
-	return 0;
 }
+
+#define RIG_TEST(...) TEST_WITH(struct rig *rig, *state, __VA_ARGS__)
 
 FIXTURE(set_up, tear_down);
 
@@ -76,10 +77,8 @@ static void assert_content(const struct rig *rig, const char *text)
 	assert_memory_equal(bytes, text, strlen(text));
 }
 
-TEST(written_file_is_read_back)
+RIG_TEST(written_file_is_read_back)
 {
-	const struct rig *rig = *state;
-
 	assert_int_equal(replace(rig, "one"), 0);
 	assert_content(rig, "one");
 	assert_int_equal(replace(rig, "another, and longer"), 0);
@@ -89,12 +88,11 @@ TEST(written_file_is_read_back)
 	assert_int_equal(entries(rig), 1);
 }
 
-TEST(a_megabyte_goes_through_whole)
+RIG_TEST(a_megabyte_goes_through_whole)
 {
 	enum {
 		SIZE = 1 << 20
 	};
-	const struct rig *rig = *state;
 	char *out = malloc(SIZE);
 	char *back = malloc(SIZE + 1);
 
@@ -109,9 +107,8 @@ TEST(a_megabyte_goes_through_whole)
 	free(back);
 }
 
-TEST(a_file_of_exactly_the_bound_is_read_and_one_byte_more_is_not)
+RIG_TEST(a_file_of_exactly_the_bound_is_read_and_one_byte_more_is_not)
 {
-	const struct rig *rig = *state;
 	char bytes[8];
 
 	assert_int_equal(replace(rig, "12345678"), 0);
@@ -122,9 +119,8 @@ TEST(a_file_of_exactly_the_bound_is_read_and_one_byte_more_is_not)
 	assert_int_equal(spokei_host_files.read(NULL, rig->path, bytes, 0), 0);
 }
 
-TEST(reading_a_non_file_fails_without_blocking)
+RIG_TEST(reading_a_non_file_fails_without_blocking)
 {
-	const struct rig *rig = *state;
 	char bytes[8];
 
 	assert_int_equal(spokei_host_files.read(NULL, rig->path, bytes, 8), -ENOENT);
@@ -135,9 +131,8 @@ TEST(reading_a_non_file_fails_without_blocking)
 	assert_int_equal(spokei_host_files.read(NULL, "/dev/zero", bytes, 8), -EFBIG);
 }
 
-TEST(a_replaced_file_keeps_its_permissions)
+RIG_TEST(a_replaced_file_keeps_its_permissions)
 {
-	const struct rig *rig = *state;
 	struct stat status;
 
 	assert_int_equal(replace(rig, "one"), 0);
@@ -147,9 +142,8 @@ TEST(a_replaced_file_keeps_its_permissions)
 	assert_int_equal(status.st_mode & 07777, 0604);
 }
 
-TEST(private_file_is_readable_by_owner_only)
+RIG_TEST(private_file_is_readable_by_owner_only)
 {
-	const struct rig *rig = *state;
 	mode_t mask = umask(022);
 	struct stat status;
 
@@ -159,9 +153,8 @@ TEST(private_file_is_readable_by_owner_only)
 	assert_int_equal(status.st_mode & 07777, 0600);
 }
 
-TEST(a_reader_keeps_the_file_it_has_opened)
+RIG_TEST(a_reader_keeps_the_file_it_has_opened)
 {
-	const struct rig *rig = *state;
 	char text[8] = "";
 	FILE *old;
 
@@ -175,18 +168,15 @@ TEST(a_reader_keeps_the_file_it_has_opened)
 	assert_content(rig, "new");
 }
 
-TEST(a_failed_rename_leaves_nothing_behind)
+RIG_TEST(a_failed_rename_leaves_nothing_behind)
 {
-	const struct rig *rig = *state;
-
 	assert_int_equal(mkdir(rig->path, 0700), 0);
 	assert_int_equal(replace(rig, "text"), -EISDIR);
 	assert_int_equal(entries(rig), 1);
 }
 
-TEST(a_failed_write_leaves_the_old_file_and_nothing_else)
+RIG_TEST(a_failed_write_leaves_the_old_file_and_nothing_else)
 {
-	const struct rig *rig = *state;
 	const struct rlimit none = { .rlim_cur = 4, .rlim_max = RLIM_INFINITY };
 	struct rlimit before;
 
@@ -200,9 +190,8 @@ TEST(a_failed_write_leaves_the_old_file_and_nothing_else)
 	assert_int_equal(entries(rig), 1);
 }
 
-TEST(a_folder_that_is_missing_or_a_path_too_long_is_an_error)
+RIG_TEST(a_folder_that_is_missing_or_a_path_too_long_is_an_error)
 {
-	struct rig *rig = *state;
 	char path[PATH_MAX + 10];
 
 	memset(path, 'x', sizeof(path));
@@ -213,9 +202,8 @@ TEST(a_folder_that_is_missing_or_a_path_too_long_is_an_error)
 	assert_int_equal(entries(rig), 0);
 }
 
-TEST(append_of_nothing_checks_the_path_and_creates_nothing)
+RIG_TEST(append_of_nothing_checks_the_path_and_creates_nothing)
 {
-	struct rig *rig = *state;
 	char path[PATH_MAX];
 
 	(void)snprintf(path, sizeof(path), "%s/no/file", rig->folder);
@@ -232,7 +220,7 @@ TEST(append_of_nothing_checks_the_path_and_creates_nothing)
 }
 
 /* Tests may run as root, whose files may be shared with a group. */
-TEST(secret_that_others_may_read_is_refused)
+RIG_TEST(secret_that_others_may_read_is_refused)
 {
 	static const struct {
 		mode_t mode;
@@ -244,7 +232,6 @@ TEST(secret_that_others_may_read_is_refused)
 		{ 0600, true, true },   { 0640, true, true },   { 0440, true, true },
 		{ 0660, true, false },  { 0644, true, false },  { 0641, true, false },
 	};
-	const struct rig *rig = *state;
 	char bytes[8];
 
 	assert_int_equal(replace(rig, "secret"), 0);

@@ -43,7 +43,7 @@ static int set_up(void **state)
 	return files->watch(NULL, rig->path, &rig->fd);
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
 	struct rig *rig = *state;
 
@@ -53,8 +53,9 @@ static int tear_down(void **state)
 	(void)unlink(rig->lock);
 	(void)rmdir(rig->folder);
 	free(rig);
-	return 0;
 }
+
+#define RIG_TEST(...) TEST_WITH(struct rig *rig, *state, __VA_ARGS__)
 
 FIXTURE(set_up, tear_down);
 
@@ -73,10 +74,8 @@ static void assert_told(const struct rig *rig)
 	assert_false(files->changed(NULL, rig->fd));
 }
 
-TEST(every_change_of_file_is_reported_once)
+RIG_TEST(every_change_of_file_is_reported_once)
 {
-	const struct rig *rig = *state;
-
 	assert_false(files->changed(NULL, rig->fd));
 	assert_int_equal(files->append(NULL, rig->path, "one", 3), 0);
 	assert_told(rig);
@@ -94,19 +93,16 @@ TEST(every_change_of_file_is_reported_once)
 	assert_told(rig);
 }
 
-TEST(change_of_another_file_is_not_reported)
+RIG_TEST(change_of_another_file_is_not_reported)
 {
-	const struct rig *rig = *state;
-
 	assert_int_equal(files->replace(NULL, rig->other, "x", 1, false), 0);
 	assert_true(is_readable(rig));
 	assert_false(files->changed(NULL, rig->fd));
 	assert_false(is_readable(rig));
 }
 
-TEST(each_watch_of_a_file_reports_change)
+RIG_TEST(each_watch_of_a_file_reports_change)
 {
-	const struct rig *rig = *state;
 	int second;
 	int other;
 
@@ -122,9 +118,8 @@ TEST(each_watch_of_a_file_reports_change)
 	assert_told(rig);
 }
 
-TEST(more_than_the_system_remembers_is_a_change)
+RIG_TEST(more_than_the_system_remembers_is_a_change)
 {
-	const struct rig *rig = *state;
 	FILE *limit = fopen("/proc/sys/fs/inotify/max_queued_events", "r");
 	int count = 16384;
 
@@ -146,9 +141,8 @@ TEST(more_than_the_system_remembers_is_a_change)
 	fail_msg("of %d events none was lost", count);
 }
 
-TEST(removed_folder_is_reported)
+RIG_TEST(removed_folder_is_reported)
 {
-	const struct rig *rig = *state;
 	char moved[PATH_MAX];
 
 	(void)snprintf(moved, sizeof(moved), "%s-moved", rig->folder);
@@ -160,9 +154,8 @@ TEST(removed_folder_is_reported)
 	assert_false(files->changed(NULL, rig->fd));
 }
 
-TEST(a_path_that_cannot_be_watched_is_an_error)
+RIG_TEST(a_path_that_cannot_be_watched_is_an_error)
 {
-	const struct rig *rig = *state;
 	char path[PATH_MAX + 300];
 	int fd;
 
@@ -181,9 +174,8 @@ TEST(a_path_that_cannot_be_watched_is_an_error)
 	assert_int_equal(files->watch(NULL, path, &fd), -ENAMETOOLONG);
 }
 
-TEST(a_path_without_a_folder_is_watched_where_the_process_is)
+RIG_TEST(a_path_without_a_folder_is_watched_where_the_process_is)
 {
-	const struct rig *rig = *state;
 	int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int fd;
 
@@ -197,9 +189,8 @@ TEST(a_path_without_a_folder_is_watched_where_the_process_is)
 	(void)close(here);
 }
 
-TEST(descriptors_do_not_block_and_are_not_inherited)
+RIG_TEST(descriptors_do_not_block_and_are_not_inherited)
 {
-	const struct rig *rig = *state;
 	int fd;
 
 	assert_true(fcntl(rig->fd, F_GETFD) & FD_CLOEXEC);
@@ -209,9 +200,8 @@ TEST(descriptors_do_not_block_and_are_not_inherited)
 	files->unlock(NULL, fd);
 }
 
-TEST(a_forked_child_that_ends_its_watch_leaves_that_of_its_parent)
+RIG_TEST(a_forked_child_that_ends_its_watch_leaves_that_of_its_parent)
 {
-	const struct rig *rig = *state;
 	int status;
 	pid_t child = fork();
 
@@ -225,9 +215,8 @@ TEST(a_forked_child_that_ends_its_watch_leaves_that_of_its_parent)
 	assert_told(rig);
 }
 
-TEST(appended_bytes_are_whole_and_at_the_end)
+RIG_TEST(appended_bytes_are_whole_and_at_the_end)
 {
-	const struct rig *rig = *state;
 	char path[PATH_MAX];
 	char bytes[16];
 
@@ -242,9 +231,8 @@ TEST(appended_bytes_are_whole_and_at_the_end)
 	assert_int_equal(files->append(NULL, rig->other, "x", 1), -ENXIO);
 }
 
-TEST(a_lock_keeps_out_all_others_and_ends_with_its_process)
+RIG_TEST(a_lock_keeps_out_all_others_and_ends_with_its_process)
 {
-	const struct rig *rig = *state;
 	int fd;
 	int other;
 	int status;

@@ -18,8 +18,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MS UINT64_C(1000000)
-
 /* Ends a child whose expectation fails. */
 #define EXPECT(condition)                                                                          \
 	do {                                                                                       \

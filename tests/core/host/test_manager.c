@@ -39,7 +39,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
 	struct rig *rig = *state;
 
@@ -48,8 +48,9 @@ static int tear_down(void **state)
 	(void)unlink(rig->path);
 	(void)rmdir(rig->folder);
 	free(rig);
-	return 0;
 }
+
+#define RIG_TEST(...) TEST_WITH(struct rig *rig, *state, __VA_ARGS__)
 
 FIXTURE(set_up, tear_down);
 
@@ -80,10 +81,8 @@ static void assert_told(const struct rig *rig, const char *text)
 	assert_string_equal(bytes, text);
 }
 
-TEST(message_reaches_socket_at_path)
+RIG_TEST(message_reaches_socket_at_path)
 {
-	struct rig *rig = *state;
-
 	listen_at(rig, rig->path);
 	assert_int_equal(manager->notify(NULL, "READY=1\nSTATUS=fine"), 0);
 	assert_int_equal(manager->notify(NULL, "STOPPING=1"), 0);
@@ -91,9 +90,8 @@ TEST(message_reaches_socket_at_path)
 	assert_told(rig, "STOPPING=1");
 }
 
-TEST(message_reaches_abstract_socket)
+RIG_TEST(message_reaches_abstract_socket)
 {
-	struct rig *rig = *state;
 	char name[80];
 
 	(void)snprintf(name, sizeof(name), "@%s", rig->folder);
@@ -102,9 +100,8 @@ TEST(message_reaches_abstract_socket)
 	assert_told(rig, "READY=1");
 }
 
-TEST(missing_manager_is_enoent)
+RIG_TEST(missing_manager_is_enoent)
 {
-	struct rig *rig = *state;
 	char gone[200];
 
 	assert_int_equal(manager->notify(NULL, "READY=1"), -ENOENT);
@@ -125,9 +122,8 @@ TEST(missing_manager_is_enoent)
 	assert_int_equal(manager->notify(NULL, "READY=1"), -ENOENT);
 }
 
-TEST(full_queue_is_eagain_and_does_not_block)
+RIG_TEST(full_queue_is_eagain_and_does_not_block)
 {
-	struct rig *rig = *state;
 	int error = 0;
 	unsigned sent = 0;
 

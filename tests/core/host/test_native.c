@@ -8,8 +8,6 @@
 
 #include <ev.h>
 
-#define MS UINT64_C(1000000)
-
 struct alarmed {
 	struct spoke_alarm alarm;
 	struct spoke_engine *engine;

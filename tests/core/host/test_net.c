@@ -15,9 +15,8 @@ enum {
 
 RUNNER(netrig_run);
 
-TEST(both_sides_agree_on_their_addresses)
+NET_TEST(both_sides_agree_on_their_addresses)
 {
-	struct netrig *rig = netrig_begin(state);
 	struct spoke_address accepted;
 	struct spoke_address address;
 	int client = netrig_connect_to(rig, &rig->at);
@@ -35,9 +34,8 @@ TEST(both_sides_agree_on_their_addresses)
 	rig->net->close(rig, server);
 }
 
-TEST(an_address_printed_is_parsed_to_the_same)
+NET_TEST(an_address_printed_is_parsed_to_the_same)
 {
-	struct netrig *rig = netrig_begin(state);
 	struct spoke_address back;
 	char text[128];
 
@@ -49,9 +47,8 @@ TEST(an_address_printed_is_parsed_to_the_same)
 	assert_int_equal(strlen(text), 4);
 }
 
-TEST(nothing_to_accept_or_to_read_is_eagain)
+NET_TEST(nothing_to_accept_or_to_read_is_eagain)
 {
-	struct netrig *rig = netrig_begin(state);
 	struct spoke_address peer;
 	int ends[2];
 	char byte;
@@ -66,9 +63,8 @@ TEST(nothing_to_accept_or_to_read_is_eagain)
 	netrig_close_pair(rig, ends);
 }
 
-TEST(bytes_go_both_ways)
+NET_TEST(bytes_go_both_ways)
 {
-	struct netrig *rig = netrig_begin(state);
 	int ends[2];
 
 	netrig_make_pair(rig, ends);
@@ -81,9 +77,8 @@ TEST(bytes_go_both_ways)
 	netrig_close_pair(rig, ends);
 }
 
-TEST(the_end_comes_after_the_data)
+NET_TEST(the_end_comes_after_the_data)
 {
-	struct netrig *rig = netrig_begin(state);
 	int ends[2];
 
 	for (int closer = 0; closer < 2; closer++) {
@@ -96,9 +91,8 @@ TEST(the_end_comes_after_the_data)
 	}
 }
 
-TEST(half_a_connection_goes_on_when_the_other_half_has_ended)
+NET_TEST(half_a_connection_goes_on_when_the_other_half_has_ended)
 {
-	struct netrig *rig = netrig_begin(state);
 	int ends[2];
 
 	netrig_make_pair(rig, ends);
@@ -115,9 +109,8 @@ TEST(half_a_connection_goes_on_when_the_other_half_has_ended)
 	rig->net->close(rig, ends[0]);
 }
 
-TEST(closing_with_unread_data_resets)
+NET_TEST(closing_with_unread_data_resets)
 {
-	struct netrig *rig = netrig_begin(state);
 	int ends[2];
 	char byte;
 
@@ -132,9 +125,8 @@ TEST(closing_with_unread_data_resets)
 }
 
 /* Also proves that the write does not raise SIGPIPE. */
-TEST(writing_to_closed_peer_fails_in_the_end)
+NET_TEST(writing_to_closed_peer_fails_in_the_end)
 {
-	struct netrig *rig = netrig_begin(state);
 	ssize_t result = 1;
 	int ends[2];
 
@@ -186,9 +178,8 @@ static ssize_t write_pattern(struct netrig *rig, int fd, size_t at, size_t len)
 	return netrig_try_write(rig, fd, bytes, len);
 }
 
-TEST(a_large_transfer_fills_up_goes_on_and_arrives_whole)
+NET_TEST(a_large_transfer_fills_up_goes_on_and_arrives_whole)
 {
-	struct netrig *rig = netrig_begin(state);
 	size_t total = LARGE;
 	size_t written = 0;
 	size_t seen = 0;
@@ -217,11 +208,10 @@ TEST(a_large_transfer_fills_up_goes_on_and_arrives_whole)
 	netrig_close_pair(rig, ends);
 }
 
-TEST(any_number_of_parts_can_be_written)
+NET_TEST(any_number_of_parts_can_be_written)
 {
 	static struct iovec parts[PARTS];
 	static char bytes[PARTS];
-	struct netrig *rig = netrig_begin(state);
 	size_t written = 0;
 	size_t seen = 0;
 	int ends[2];
@@ -246,9 +236,8 @@ TEST(any_number_of_parts_can_be_written)
 	netrig_close_pair(rig, ends);
 }
 
-TEST(many_connections_keep_apart)
+NET_TEST(many_connections_keep_apart)
 {
-	struct netrig *rig = netrig_begin(state);
 	struct spoke_address peer;
 	int clients[CROWD];
 	int servers[CROWD];
@@ -270,9 +259,8 @@ TEST(many_connections_keep_apart)
 	}
 }
 
-TEST(connection_without_listener_is_refused)
+NET_TEST(connection_without_listener_is_refused)
 {
-	struct netrig *rig = netrig_begin(state);
 	int fd = -1;
 	int error;
 
@@ -288,9 +276,8 @@ TEST(connection_without_listener_is_refused)
 	assert_int_equal(error, rig->on->at ? -ECONNREFUSED : -ENOENT);
 }
 
-TEST(closing_a_listener_ends_unaccepted_connections)
+NET_TEST(closing_a_listener_ends_unaccepted_connections)
 {
-	struct netrig *rig = netrig_begin(state);
 	int client = netrig_connect_to(rig, &rig->at);
 	char byte;
 	ssize_t got;
@@ -303,9 +290,8 @@ TEST(closing_a_listener_ends_unaccepted_connections)
 	rig->net->close(rig, client);
 }
 
-TEST(an_address_is_in_use_until_its_listener_closes)
+NET_TEST(an_address_is_in_use_until_its_listener_closes)
 {
-	struct netrig *rig = netrig_begin(state);
 	int fd = -1;
 	int ends[2];
 
@@ -319,9 +305,8 @@ TEST(an_address_is_in_use_until_its_listener_closes)
 	netrig_close_pair(rig, ends);
 }
 
-TEST(a_spare_descriptor_is_a_descriptor)
+NET_TEST(a_spare_descriptor_is_a_descriptor)
 {
-	struct netrig *rig = netrig_begin(state);
 	int spare = -1;
 	int again = -1;
 
@@ -333,9 +318,8 @@ TEST(a_spare_descriptor_is_a_descriptor)
 	rig->net->close(rig, again);
 }
 
-TEST(invalid_address_is_refused)
+NET_TEST(invalid_address_is_refused)
 {
-	struct netrig *rig = netrig_begin(state);
 	struct spoke_address address;
 
 	assert_int_equal(rig->net->parse(rig, "", &address), -EINVAL);
@@ -344,9 +328,8 @@ TEST(invalid_address_is_refused)
 	assert_int_equal(rig->net->parse(rig, "unix:", &address), -EINVAL);
 }
 
-TEST(digits_resolve_to_themselves)
+NET_TEST(digits_resolve_to_themselves)
 {
-	struct netrig *rig = netrig_begin(state);
 	struct spoke_address found[4];
 	struct spoke_address parsed;
 

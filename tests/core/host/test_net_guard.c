@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define MS UINT64_C(1000000)
 #define S UINT64_C(1000000000)
 
 /* The settings that Linux reports for a guarded TCP socket. */
@@ -70,9 +69,8 @@ static void guard(struct netrig *rig, int fd, uint64_t unanswered_ns, uint64_t k
 
 RUNNER(netrig_run);
 
-TEST(times_are_those_of_the_system_rounded_up)
+NET_TEST(times_are_those_of_the_system_rounded_up)
 {
-	struct netrig *rig = netrig_begin(state);
 	int ends[2];
 
 	netrig_make_pair(rig, ends);
@@ -85,9 +83,8 @@ TEST(times_are_those_of_the_system_rounded_up)
 	netrig_close_pair(rig, ends);
 }
 
-TEST(zero_is_as_the_system_has_it)
+NET_TEST(zero_is_as_the_system_has_it)
 {
-	struct netrig *rig = netrig_begin(state);
 	int ends[2];
 
 	netrig_make_pair(rig, ends);
@@ -100,9 +97,8 @@ TEST(zero_is_as_the_system_has_it)
 }
 
 /* A connection may be guarded before it is established; a guarded connection carries bytes. */
-TEST(a_guarded_connection_carries_bytes)
+NET_TEST(a_guarded_connection_carries_bytes)
 {
-	struct netrig *rig = netrig_begin(state);
 	struct spoke_address peer;
 	int ends[2];
 	int error = rig->net->connect(rig, &rig->at, &ends[0]);
@@ -120,9 +116,8 @@ TEST(a_guarded_connection_carries_bytes)
 	netrig_close_pair(rig, ends);
 }
 
-TEST(guard_of_non_socket_is_an_error_or_ignored)
+NET_TEST(guard_of_non_socket_is_an_error_or_ignored)
 {
-	struct netrig *rig = netrig_begin(state);
 	int spare = -1;
 
 	assert_int_equal(rig->net->spare(rig, &spare), 0);
@@ -130,9 +125,8 @@ TEST(guard_of_non_socket_is_an_error_or_ignored)
 	rig->net->close(rig, spare);
 }
 
-TEST(unacknowledged_bytes_are_reported)
+NET_TEST(unacknowledged_bytes_are_reported)
 {
-	struct netrig *rig = netrig_begin(state);
 	static const char bytes[65536];
 	size_t written = 0;
 	ssize_t unsent;
@@ -161,9 +155,8 @@ TEST(unacknowledged_bytes_are_reported)
 	netrig_close_pair(rig, ends);
 }
 
-TEST(memory_remembers_per_descriptor)
+NET_TEST(memory_remembers_per_descriptor)
 {
-	struct netrig *rig = netrig_begin(state);
 	const struct spokei_vnet_guard *guarded;
 	int ends[2];
 
@@ -182,9 +175,8 @@ TEST(memory_remembers_per_descriptor)
 }
 
 /* A peer that does not read takes what both systems keep; the limit bounds the sender's part. */
-TEST(send_buffer_limits_unread_bytes)
+NET_TEST(send_buffer_limits_unread_bytes)
 {
-	struct netrig *rig = netrig_begin(state);
 	int ends[2];
 
 	netrig_make_pair(rig, ends);
@@ -198,9 +190,8 @@ TEST(send_buffer_limits_unread_bytes)
 	netrig_close_pair(rig, ends);
 }
 
-TEST(accepted_socket_inherits_options_of_its_listener)
+NET_TEST(accepted_socket_inherits_options_of_its_listener)
 {
-	struct netrig *rig = netrig_begin(state);
 	int ends[2];
 
 	assert_int_equal(rig->net->guard(rig, rig->listener, 30 * S, 0), 0);

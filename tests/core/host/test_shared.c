@@ -80,9 +80,8 @@ static int set_up(void **state)
 }
 
 /* No descriptor is left open, whatever has come. */
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	if (rig.given.memory)
 		rig.env->net->unshare(rig.env->ctx, &rig.given);
 	if (rig.got.memory)
@@ -90,7 +89,6 @@ static int tear_down(void **state)
 	(void)close(rig.fd[0]);
 	(void)close(rig.fd[1]);
 	assert_int_equal(count_open(), rig.open);
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);

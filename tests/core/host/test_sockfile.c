@@ -47,7 +47,7 @@ static int set_up(void **state)
 	return net->parse(NULL, text, &rig->at);
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
 	struct rig *rig = *state;
 
@@ -55,8 +55,9 @@ static int tear_down(void **state)
 	(void)rmdir(rig->path);
 	(void)rmdir(rig->folder);
 	free(rig);
-	return 0;
 }
+
+#define RIG_TEST(...) TEST_WITH(struct rig *rig, *state, __VA_ARGS__)
 
 FIXTURE(set_up, tear_down);
 
@@ -86,9 +87,8 @@ static bool exists(const struct rig *rig)
 	return lstat(rig->path, &status) == 0;
 }
 
-TEST(a_path_comes_with_its_listener_and_goes_with_it)
+RIG_TEST(a_path_comes_with_its_listener_and_goes_with_it)
 {
-	const struct rig *rig = *state;
 	int fd;
 
 	for (int i = 0; i < 3; i++) {
@@ -99,9 +99,8 @@ TEST(a_path_comes_with_its_listener_and_goes_with_it)
 	}
 }
 
-TEST(the_socket_of_a_dead_listener_is_replaced)
+RIG_TEST(the_socket_of_a_dead_listener_is_replaced)
 {
-	const struct rig *rig = *state;
 	int client;
 	int fd;
 
@@ -114,9 +113,8 @@ TEST(the_socket_of_a_dead_listener_is_replaced)
 	assert_false(exists(rig));
 }
 
-TEST(the_socket_of_a_living_listener_is_not)
+RIG_TEST(the_socket_of_a_living_listener_is_not)
 {
-	const struct rig *rig = *state;
 	int other = bind_there(rig, SOCK_STREAM, true);
 	int client;
 	int fd = -1;
@@ -128,9 +126,8 @@ TEST(the_socket_of_a_living_listener_is_not)
 	assert_int_equal(close(other), 0);
 }
 
-TEST(the_socket_of_a_listener_with_a_full_backlog_is_not)
+RIG_TEST(the_socket_of_a_listener_with_a_full_backlog_is_not)
 {
-	const struct rig *rig = *state;
 	int other = bind_there(rig, SOCK_STREAM, true);
 	int clients[64];
 	int count = 0;
@@ -149,9 +146,8 @@ TEST(the_socket_of_a_listener_with_a_full_backlog_is_not)
 	assert_int_equal(close(other), 0);
 }
 
-TEST(non_socket_at_path_is_left_alone)
+RIG_TEST(non_socket_at_path_is_left_alone)
 {
-	const struct rig *rig = *state;
 	int fd = -1;
 	int other;
 
@@ -175,9 +171,8 @@ TEST(non_socket_at_path_is_left_alone)
 	assert_int_equal(close(other), 0);
 }
 
-TEST(path_reused_by_other_socket_is_not_removed)
+RIG_TEST(path_reused_by_other_socket_is_not_removed)
 {
-	const struct rig *rig = *state;
 	int other;
 	int fd;
 
@@ -189,9 +184,8 @@ TEST(path_reused_by_other_socket_is_not_removed)
 	assert_int_equal(close(other), 0);
 }
 
-TEST(a_forked_child_leaves_the_path_to_its_parent)
+RIG_TEST(a_forked_child_leaves_the_path_to_its_parent)
 {
-	const struct rig *rig = *state;
 	int status;
 	pid_t child;
 	int fd;
@@ -247,9 +241,8 @@ static void assert_flags(int fd, bool tcp)
 	}
 }
 
-TEST(no_descriptor_blocks_is_inherited_or_waits_to_send)
+RIG_TEST(no_descriptor_blocks_is_inherited_or_waits_to_send)
 {
-	const struct rig *rig = *state;
 	struct spoke_address at = rig->at;
 
 	for (int tcp = 0; tcp < 2; tcp++) {
@@ -304,11 +297,10 @@ static unsigned mode_of(const struct rig *rig)
 	return status.st_mode & 0777;
 }
 
-TEST(file_has_its_mode_whatever_the_umask_is)
+RIG_TEST(file_has_its_mode_whatever_the_umask_is)
 {
 	static const mode_t masks[] = { 0, 022, 077, 0777 };
 	static const unsigned modes[] = { 0600, 0660, 0666, 0777, 0 };
-	const struct rig *rig = *state;
 	int fd;
 
 	for (size_t i = 0; i < sizeof(masks) / sizeof(masks[0]); i++) {
@@ -338,9 +330,8 @@ TEST(address_without_file_has_no_mode)
 }
 
 /* The client has handed its descriptor to a child by then. */
-TEST(credentials_are_those_of_the_process_that_connected)
+RIG_TEST(credentials_are_those_of_the_process_that_connected)
 {
-	const struct rig *rig = *state;
 	struct spoke_address peer;
 	uint32_t uid = 1;
 	uint32_t gid = 1;
@@ -368,9 +359,8 @@ TEST(credentials_are_those_of_the_process_that_connected)
 }
 
 /* Only root can become another user. */
-TEST(other_user_is_told_from_this_one)
+RIG_TEST(other_user_is_told_from_this_one)
 {
-	const struct rig *rig = *state;
 	struct spoke_address peer;
 	uint32_t uid = 0;
 	uint32_t gid = 0;

@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #define US UINT64_C(1000)
-#define MS UINT64_C(1000000)
 #define SPIN_NS (50 * US)
 #define KERNEL_SIGSET_BYTES 8
 #define KERNEL_TIMER_MAX_MS 10000

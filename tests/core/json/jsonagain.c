@@ -2,13 +2,9 @@
 /* Reads JSON and prints the values again, for tests. */
 #define _GNU_SOURCE
 #include "tests/core/json/jsonagain.h"
+#include "tests/support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include <spoke/host.h>
 

@@ -2,11 +2,7 @@
 /* A strict JSON reader, written independently of core/json, which only decodes texts: see
  * jsonread.h. */
 #include "tests/core/json/jsonread.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <spoke/json.h>
 

@@ -462,18 +462,14 @@ TEST(failure_of_any_allocation_is_enomem)
 
 static struct spokei_buffer out;
 
-static int set_up(void **state)
+STEP(set_up)
 {
-	(void)state;
 	spokei_buffer_init(&out, spoke_host_env(), 1u << 20);
-	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	spokei_buffer_fini(&out);
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);

@@ -10,8 +10,6 @@
 /* --- option values: parsing, ranges, printing, and the sentences of the errors */
 
 #define US UINT64_C(1000)
-#define MS UINT64_C(1000000)
-#define SECOND UINT64_C(1000000000)
 #define HOUR (3600 * SECOND)
 /* Options that accept every number. */
 static const struct spokei_option any_duration = {

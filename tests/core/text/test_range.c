@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-#define LENGTH(array) (sizeof(array) / sizeof(*(array)))
-
 static struct spoke_span span_of(const char *text)
 {
 	return (struct spoke_span){ text, strlen(text) };

@@ -146,12 +146,10 @@ TEST(last_entry_of_a_key_is_found)
 	assert_null(spokei_yaml_get(values, "b"));
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	free(copies);
 	copies = NULL;
-	return 0;
 }
 
 GROUP(NULL, tear_down);

@@ -230,11 +230,9 @@ TEST(long_args_without_memory_are_enomem)
 	memory.fail_at = 0;
 }
 
-static int set_up(void **state)
+STEP(set_up)
 {
-	(void)state;
 	memory_init(&memory);
-	return 0;
 }
 
 GROUP(set_up, NULL);

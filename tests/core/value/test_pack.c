@@ -13,7 +13,6 @@
  * --- output of the builder: the fewest bytes, complete containers, limits, and sticky errors
  */
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define BYTES(text) (text), sizeof(text) - 1
 
 static struct memory memory;
@@ -74,7 +73,7 @@ TEST(integer_uses_shortest_encoding)
 	};
 	struct spoke_builder builder = fixed_builder(NULL);
 
-	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		spoke_builder_reset(&builder);
 		spoke_pack_i64(&builder, cases[i].number);
 		assert_packed(&builder, cases[i].bytes, cases[i].len);
@@ -146,7 +145,7 @@ TEST(content_uses_shortest_head)
 	memory_init(&memory);
 	spoke_builder_init(&builder, &memory.env, NULL);
 	memset(content, 'x', sizeof(content));
-	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		spoke_builder_reset(&builder);
 		if (cases[i].kind == STR)
 			spoke_pack_str(&builder, content, cases[i].len);
@@ -182,7 +181,7 @@ TEST(container_uses_shortest_head)
 	struct spoke_value_limits limits = { .items_max = 1000000, .object_bytes_max = 100000000 };
 	struct spoke_builder builder = fixed_builder(&limits);
 
-	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		spoke_builder_reset(&builder);
 		spoke_pack_array(&builder, cases[i].count);
 		assert_int_equal(builder.len, cases[i].array_len);
@@ -328,7 +327,7 @@ TEST(raw_values_count_as_items)
 	struct spoke_value_limits same = limits;
 	struct spoke_cursor cursor;
 
-	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct spoke_builder builder = fixed_builder(&limits);
 		struct spoke_span span;
 

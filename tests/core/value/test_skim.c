@@ -12,7 +12,6 @@
  * byte
  */
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 /* The bytes and the length of a string literal without its NUL. */
 #define BYTES(text) (text), sizeof(text) - 1
 
@@ -108,13 +107,13 @@ static const struct {
 
 TEST(skim_returns_expected_result_per_body)
 {
-	for (size_t i = 0; i < COUNT_OF(inputs); i++)
+	for (size_t i = 0; i < LENGTH(inputs); i++)
 		assert_int_equal(skim_one(inputs[i].bytes, inputs[i].len), inputs[i].body);
 }
 
 TEST(skim_needs_more_while_stream_is_incomplete)
 {
-	for (size_t i = 0; i < COUNT_OF(inputs); i++) {
+	for (size_t i = 0; i < LENGTH(inputs); i++) {
 		size_t seen;
 
 		assert_int_equal(skim_stream(inputs[i].bytes, inputs[i].len, &seen),
@@ -186,7 +185,7 @@ TEST(skim_result_does_not_depend_on_splits)
 
 TEST(skim_byte_by_byte_gives_same_result)
 {
-	for (size_t i = 0; i < COUNT_OF(inputs); i++) {
+	for (size_t i = 0; i < LENGTH(inputs); i++) {
 		struct spokei_skim body;
 		struct spokei_skim open;
 		int of_body = SPOKEI_SKIM_MORE;
@@ -357,7 +356,7 @@ TEST(skim_hop_and_cursor_agree_on_scalar_length)
 	unsigned char bytes[260] = { 0 };
 
 	for (unsigned first = 0; first < 256; first++) {
-		for (size_t i = 0; i < COUNT_OF(lens); i++) {
+		for (size_t i = 0; i < LENGTH(lens); i++) {
 			bytes[0] = (unsigned char)first;
 			bytes[1] = lens[i];
 			for (size_t len = 1; len <= sizeof(bytes); len++)
@@ -397,7 +396,7 @@ TEST(typed_array_and_reference_read_as_array)
 		size_t len;
 	} cases[] = { { BYTES(TYPED) }, { BYTES(REF) } };
 
-	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct spoke_value value = value_of(cases[i].bytes, cases[i].len);
 		struct spoke_value item = { 0 };
 		struct spoke_cursor items;
@@ -471,7 +470,7 @@ TEST(map_is_object_by_its_keys_and_heads)
 	};
 	struct spoke_span type;
 
-	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct spoke_value map = value_of(cases[i].bytes, cases[i].len);
 
 		assert_int_equal(spoke_value_class(map, &type),
@@ -507,7 +506,7 @@ TEST(ext_of_another_form_stays_opaque)
 		{ BYTES("\xc7\x05R\x01\xd5H\x01\x90") }, /* a reference to an opaque ext */
 	};
 
-	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct spoke_value value = value_of(cases[i].bytes, cases[i].len);
 		struct spoke_span content;
 		int8_t type;
@@ -552,7 +551,7 @@ TEST(map_with_class_is_an_object_only_by_its_form)
 #undef LAST
 	};
 
-	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct spoke_value value = value_of(cases[i].bytes, cases[i].len);
 		struct spoke_span type;
 		int result = spoke_value_class(value, &type);

@@ -12,7 +12,6 @@
 
 /* --- reading values in place: getters and their errors, cursors, and look-up of keys */
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define BYTES(text) (text), sizeof(text) - 1
 
 static struct spoke_value checked(const char *bytes, size_t len)
@@ -37,7 +36,7 @@ TEST(failed_check_returns_error_and_no_view)
 		{ BYTES("\xdf\x05\xf5\xe1\x00"), SPOKE_ETRUNCATED },
 	};
 
-	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct spoke_value value = { 0 };
 
 		assert_int_equal(spoke_value_check(cases[i].bytes, cases[i].len, NULL, &value),
@@ -63,7 +62,7 @@ TEST(check_applies_limits_of_caller)
 	};
 	struct spoke_value value;
 
-	for (size_t i = 0; i < COUNT_OF(cases); i++)
+	for (size_t i = 0; i < LENGTH(cases); i++)
 		assert_int_equal(spoke_value_check(BYTES(bytes), &cases[i].limits, &value),
 				 cases[i].result);
 	assert_int_equal(spoke_value_check(NULL, 1, NULL, &value), SPOKE_EINVAL);
@@ -113,7 +112,7 @@ static const struct {
 
 TEST(integer_getter_accepts_any_width_that_fits)
 {
-	for (size_t i = 0; i < COUNT_OF(ints); i++) {
+	for (size_t i = 0; i < LENGTH(ints); i++) {
 		struct spoke_value value = checked(ints[i].bytes, ints[i].len);
 		unsigned fits = ints[i].fits;
 		int64_t i64 = 0;
@@ -153,7 +152,7 @@ TEST(integer_getter_rejects_doubles)
 		{ BYTES("\xca\xbf\xc0\x00\x00"), -1.5 },
 	};
 
-	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct spoke_value value = checked(cases[i].bytes, cases[i].len);
 		double number = 77;
 		int64_t i64;
@@ -192,7 +191,7 @@ static const struct {
 
 TEST(getter_rejects_other_types)
 {
-	for (unsigned i = 0; i < COUNT_OF(types); i++) {
+	for (unsigned i = 0; i < LENGTH(types); i++) {
 		struct spoke_value value = { (const unsigned char *)types[i].bytes, types[i].len };
 		struct spoke_cursor cursor;
 		struct spoke_span span;
@@ -255,7 +254,7 @@ TEST(cursor_passes_values_of_any_size)
 	assert_int_equal(spoke_value_array_len(array, &count), 0);
 	assert_int_equal(count, 4);
 	assert_int_equal(spoke_cursor_array(array, &cursor), 0);
-	for (size_t i = 0; i < COUNT_OF(lens); i++) {
+	for (size_t i = 0; i < LENGTH(lens); i++) {
 		assert_true(spoke_cursor_next(&cursor, &value));
 		assert_int_equal(value.len, lens[i]);
 	}
@@ -341,7 +340,7 @@ TEST(unchecked_bytes_are_read_within_bounds)
 		{ BYTES("\x92\xc1") },
 	};
 
-	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct spoke_value value = { (const unsigned char *)cases[i].bytes, cases[i].len };
 		struct spoke_cursor cursor = spoke_cursor_bytes(
 			(struct spoke_span){ cases[i].bytes, cases[i].len });
@@ -822,7 +821,7 @@ TEST(timestamp_is_packed_shortest_and_read_back)
 		{ INT64_MIN, 0, 15, "ext(-1, 000000008000000000000000)" },
 	};
 
-	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct spoke_builder builder;
 		struct spoke_value value = { 0 };
 		int64_t seconds = 1;
@@ -893,7 +892,7 @@ TEST(print_writes_readable_text)
 	};
 	char text[100];
 
-	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct spoke_value value = { (const unsigned char *)cases[i].bytes, cases[i].len };
 
 		assert_int_equal(spoke_value_print(value, text, sizeof(text)),

@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define BYTES(text) (text), sizeof(text) - 1
 
 static unsigned char fixed[65536];
@@ -19,10 +18,9 @@ static int set_up_zone(void **state)
 	return *state == NULL;
 }
 
-static int tear_down_zone(void **state)
+STEP(tear_down_zone)
 {
 	msgpack_zone_free(*state);
-	return 0;
 }
 
 GROUP(set_up_zone, tear_down_zone);
@@ -87,7 +85,7 @@ TEST(objects_equal_those_of_msgpack_c)
 {
 	msgpack_zone *zone = *state;
 
-	for (size_t i = 0; i < COUNT_OF(samples); i++) {
+	for (size_t i = 0; i < LENGTH(samples); i++) {
 		struct spoke_value value = value_of(samples[i].bytes, samples[i].len);
 		msgpack_object ours;
 		msgpack_object theirs;
@@ -104,7 +102,7 @@ TEST(objects_equal_those_of_msgpack_c)
 
 TEST(object_packs_to_its_original_bytes)
 {
-	for (size_t i = 0; i < COUNT_OF(samples); i++) {
+	for (size_t i = 0; i < LENGTH(samples); i++) {
 		struct spoke_value value = value_of(samples[i].bytes, samples[i].len);
 		struct spoke_value back;
 
@@ -139,7 +137,7 @@ TEST(object_of_invalid_bytes_is_rejected)
 		{ BYTES("\x01\x02"), SPOKE_ETRAILING },
 	};
 
-	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct spoke_value value = value_of(cases[i].bytes, cases[i].len);
 		msgpack_object object;
 

@@ -42,7 +42,7 @@ int memrig_set_up(void **state)
 	return 0;
 }
 
-int memrig_tear_down(void **state)
+RIG_STEP(memrig_tear_down)
 {
 	struct memrig *rig = *state;
 
@@ -52,7 +52,6 @@ int memrig_tear_down(void **state)
 	assert_int_equal(rig->server.fds, 0);
 	spokei_vnet_free(rig->net);
 	free(rig);
-	return 0;
 }
 
 int memrig_start_connect(struct memrig *rig)

@@ -3,17 +3,9 @@
 #ifndef TESTS_CORE_VIRTUAL_NETRIG_H
 #define TESTS_CORE_VIRTUAL_NETRIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/virtual/net.h"
+#include "tests/support/test.h"
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 #define NEVER UINT64_MAX
 
 /* Two processes on one network; the server listens. */
@@ -51,5 +43,8 @@ ssize_t memrig_put(struct memrig *rig, int fd, size_t len);
 ssize_t memrig_get(struct memrig *rig, int fd);
 
 void memrig_pass(struct memrig *rig, uint64_t ns);
+
+/* Tests whose parameter is the rig. */
+#define MEM_TEST(...) TEST_WITH(struct memrig *rig, *state, __VA_ARGS__)
 
 #endif

@@ -167,15 +167,16 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
 	struct rig *rig = *state;
 
 	assert_int_equal(rig->user.fds, 0);
 	spokei_vnet_free(rig->user.net);
 	free(rig);
-	return 0;
 }
+
+#define RIG_TEST(...) TEST_WITH(struct rig *rig, *state, __VA_ARGS__)
 
 FIXTURE(set_up, tear_down);
 
@@ -396,10 +397,8 @@ static void close_fixed(struct rig *rig)
 	assert_int_equal(rig->faulty.fds, 0);
 }
 
-TEST(any_kind_of_call_fails_once_at_its_turn)
+RIG_TEST(any_kind_of_call_fails_once_at_its_turn)
 {
-	struct rig *rig = *state;
-
 	open_fixed(rig);
 	for (enum spokei_faults_kind kind = 0; kind < SPOKEI_FAULTS_KINDS; kind++) {
 		int error = kind == SPOKEI_FAULTS_MEMORY ? -ENOMEM : -EMFILE;
@@ -422,10 +421,8 @@ TEST(any_kind_of_call_fails_once_at_its_turn)
 	close_fixed(rig);
 }
 
-TEST(any_kind_of_call_fails_for_ever_until_it_is_healed)
+RIG_TEST(any_kind_of_call_fails_for_ever_until_it_is_healed)
 {
-	struct rig *rig = *state;
-
 	open_fixed(rig);
 	for (enum spokei_faults_kind kind = 0; kind < SPOKEI_FAULTS_KINDS; kind++) {
 		int error = kind == SPOKEI_FAULTS_MEMORY ? -ENOMEM : -ENETDOWN;

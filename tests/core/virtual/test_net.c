@@ -13,9 +13,8 @@
 
 FIXTURE(memrig_set_up, memrig_tear_down);
 
-TEST(the_first_descriptor_is_zero_and_the_lowest_free_one_is_next)
+MEM_TEST(the_first_descriptor_is_zero_and_the_lowest_free_one_is_next)
 {
-	struct memrig *rig = *state;
 	int one = memrig_start_connect(rig);
 	int two = memrig_start_connect(rig);
 
@@ -28,10 +27,8 @@ TEST(the_first_descriptor_is_zero_and_the_lowest_free_one_is_next)
 	assert_int_equal(rig->server.fds, 1);
 }
 
-TEST(readiness_is_level_triggered)
+MEM_TEST(readiness_is_level_triggered)
 {
-	struct memrig *rig = *state;
-
 	assert_int_equal(spokei_vnet_ready(rig->net, rig->listener), 0);
 	rig->near = memrig_start_connect(rig);
 	assert_int_equal(spokei_vnet_ready(rig->net, rig->near), SPOKE_IO_WRITE);
@@ -51,10 +48,8 @@ TEST(readiness_is_level_triggered)
 	assert_int_equal(spokei_vnet_ready(rig->net, rig->far), SPOKE_IO_READ | SPOKE_IO_WRITE);
 }
 
-TEST(latency_delays_bytes_and_connections)
+MEM_TEST(latency_delays_bytes_and_connections)
 {
-	struct memrig *rig = *state;
-
 	spokei_vnet_set_all(rig->net, &(struct spokei_vnet_link){ .latency_ns = 5 * MS });
 	rig->near = memrig_start_connect(rig);
 	assert_int_equal(spokei_vnet_next(rig->net), rig->now_ns + 5 * MS);
@@ -75,9 +70,8 @@ TEST(latency_delays_bytes_and_connections)
 	assert_int_equal(spokei_vnet_next(rig->net), NEVER);
 }
 
-TEST(jitter_keeps_the_order)
+MEM_TEST(jitter_keeps_the_order)
 {
-	struct memrig *rig = *state;
 	unsigned char sent = 0;
 	unsigned char seen = 0;
 
@@ -100,10 +94,8 @@ TEST(jitter_keeps_the_order)
 	}
 }
 
-TEST(the_end_does_not_overtake_data)
+MEM_TEST(the_end_does_not_overtake_data)
 {
-	struct memrig *rig = *state;
-
 	spokei_vnet_set_all(rig->net, &(struct spokei_vnet_link){ .jitter_ns = 9 * MS });
 	for (int i = 0; i < 20; i++) {
 		ssize_t got = -EAGAIN;
@@ -125,10 +117,8 @@ TEST(the_end_does_not_overtake_data)
 	}
 }
 
-TEST(bandwidth_takes_its_time)
+MEM_TEST(bandwidth_takes_its_time)
 {
-	struct memrig *rig = *state;
-
 	memrig_make_pair(rig);
 	spokei_vnet_link(rig->net, rig->near)->bytes_per_s = 1000;
 	assert_int_equal(memrig_put(rig, rig->near, 500), 500);
@@ -141,10 +131,8 @@ TEST(bandwidth_takes_its_time)
 	assert_int_equal(memrig_get(rig, rig->far), 500);
 }
 
-TEST(capacity_bounds_unread_bytes)
+MEM_TEST(capacity_bounds_unread_bytes)
 {
-	struct memrig *rig = *state;
-
 	memrig_make_pair(rig);
 	spokei_vnet_link(rig->net, rig->near)->capacity = 10;
 	spokei_vnet_link(rig->net, rig->near)->latency_ns = MS;
@@ -159,10 +147,8 @@ TEST(capacity_bounds_unread_bytes)
 	assert_int_equal(memrig_put(rig, rig->far, 100), 100);
 }
 
-TEST(reads_and_writes_can_be_one_byte_each)
+MEM_TEST(reads_and_writes_can_be_one_byte_each)
 {
-	struct memrig *rig = *state;
-
 	memrig_make_pair(rig);
 	spokei_vnet_set_all(rig->net, &(struct spokei_vnet_link){ .read_max = 1, .write_max = 1 });
 	for (int i = 0; i < 10; i++)
@@ -182,9 +168,8 @@ static unsigned count_puts(struct memrig *rig, unsigned calls, ssize_t result)
 	return count;
 }
 
-TEST(eagain_has_the_set_frequency)
+MEM_TEST(eagain_has_the_set_frequency)
 {
-	struct memrig *rig = *state;
 	unsigned refused = 0;
 	unsigned got = 0;
 
@@ -202,10 +187,8 @@ TEST(eagain_has_the_set_frequency)
 	assert_in_range(refused, 230, 370);
 }
 
-TEST(a_reset_comes_to_both_sides_and_data_before_it_can_be_read)
+MEM_TEST(a_reset_comes_to_both_sides_and_data_before_it_can_be_read)
 {
-	struct memrig *rig = *state;
-
 	memrig_make_pair(rig);
 	assert_int_equal(memrig_put(rig, rig->near, 9), 9);
 	spokei_vnet_link(rig->net, rig->near)->reset_permille = 1000;
@@ -219,9 +202,8 @@ TEST(a_reset_comes_to_both_sides_and_data_before_it_can_be_read)
 	assert_int_equal(spokei_vnet_table.finish(&rig->server, rig->far), -ENOTCONN);
 }
 
-TEST(corruption_flips_one_bit)
+MEM_TEST(corruption_flips_one_bit)
 {
-	struct memrig *rig = *state;
 	unsigned char zeros[64] = { 0 };
 	unsigned char bytes[64];
 	unsigned bits = 0;
@@ -236,10 +218,8 @@ TEST(corruption_flips_one_bit)
 	assert_int_equal(bits, 1);
 }
 
-TEST(one_way_blackhole_holds_data_and_fin_until_it_ends)
+MEM_TEST(one_way_blackhole_holds_data_and_fin_until_it_ends)
 {
-	struct memrig *rig = *state;
-
 	memrig_make_pair(rig);
 	spokei_vnet_link(rig->net, rig->near)->blackhole = true;
 	assert_int_equal(memrig_put(rig, rig->near, 40000), 40000);
@@ -257,9 +237,8 @@ TEST(one_way_blackhole_holds_data_and_fin_until_it_ends)
 	assert_int_equal(memrig_get(rig, rig->far), 0);
 }
 
-TEST(reset_into_blackhole_is_lost_until_next_write)
+MEM_TEST(reset_into_blackhole_is_lost_until_next_write)
 {
-	struct memrig *rig = *state;
 	int near;
 
 	memrig_make_pair(rig);
@@ -330,7 +309,7 @@ TEST(the_same_seed_gives_the_same_trace_and_another_another, .bare = true)
 
 /* --- the in-memory network: connections that succeed, are refused or time out */
 
-TEST(connect_result_depends_on_route)
+MEM_TEST(connect_result_depends_on_route)
 {
 	static const struct {
 		enum spokei_vnet_route route;
@@ -341,7 +320,6 @@ TEST(connect_result_depends_on_route)
 		{ SPOKEI_VNET_UNREACHABLE, -EHOSTUNREACH },
 		{ SPOKEI_VNET_NORMAL, 0 },
 	};
-	struct memrig *rig = *state;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		int fd;
@@ -357,9 +335,8 @@ TEST(connect_result_depends_on_route)
 	assert_int_equal(spokei_vnet_table.finish(rig, rig->near), 0);
 }
 
-TEST(a_silent_address_answers_late_or_never)
+MEM_TEST(a_silent_address_answers_late_or_never)
 {
-	struct memrig *rig = *state;
 	int never;
 	int late;
 
@@ -380,9 +357,8 @@ TEST(a_silent_address_answers_late_or_never)
 	assert_int_equal(spokei_vnet_table.finish(rig, late), 0);
 }
 
-TEST(a_connection_can_lead_to_itself)
+MEM_TEST(a_connection_can_lead_to_itself)
 {
-	struct memrig *rig = *state;
 	struct spoke_address local;
 	struct spoke_address peer;
 
@@ -398,9 +374,8 @@ TEST(a_connection_can_lead_to_itself)
 	assert_int_equal(memrig_get(rig, rig->near), 0);
 }
 
-TEST(accept_works_again_after_set_failures)
+MEM_TEST(accept_works_again_after_set_failures)
 {
-	struct memrig *rig = *state;
 	int gone;
 
 	spokei_vnet_fail_accept(rig->net, rig->listener, -ENFILE, 2);
@@ -416,9 +391,8 @@ TEST(accept_works_again_after_set_failures)
 	memrig_make_pair(rig);
 }
 
-TEST(without_descriptors_nothing_opens_and_a_spare_one_makes_room)
+MEM_TEST(without_descriptors_nothing_opens_and_a_spare_one_makes_room)
 {
-	struct memrig *rig = *state;
 	struct spoke_address other = memrig_parse("mem:other");
 	int spare;
 	int fd = -1;
@@ -437,9 +411,8 @@ TEST(without_descriptors_nothing_opens_and_a_spare_one_makes_room)
 	assert_int_equal(rig->client.fds, 1);
 }
 
-TEST(a_full_backlog_lets_connections_wait)
+MEM_TEST(a_full_backlog_lets_connections_wait)
 {
-	struct memrig *rig = *state;
 	int fds[9];
 
 	for (int i = 0; i < 9; i++)
@@ -451,9 +424,8 @@ TEST(a_full_backlog_lets_connections_wait)
 	assert_int_equal(spokei_vnet_table.finish(rig, fds[8]), 0);
 }
 
-TEST(killed_process_closes_all_descriptors)
+MEM_TEST(killed_process_closes_all_descriptors)
 {
-	struct memrig *rig = *state;
 	int waiting;
 	int fd;
 
@@ -471,9 +443,8 @@ TEST(killed_process_closes_all_descriptors)
 	memrig_make_pair(rig);
 }
 
-TEST(names_resolve_to_set_addresses)
+MEM_TEST(names_resolve_to_set_addresses)
 {
-	struct memrig *rig = *state;
 	struct spoke_address found[4];
 	char text[64];
 
@@ -488,9 +459,8 @@ TEST(names_resolve_to_set_addresses)
 	assert_int_equal(spokei_vnet_table.resolve(rig, "demo.test", 80, found, 4), 1);
 }
 
-TEST(wildcard_listener_accepts_all_addresses_of_its_family)
+MEM_TEST(wildcard_listener_accepts_all_addresses_of_its_family)
 {
-	struct memrig *rig = *state;
 	struct spoke_address any = memrig_parse("0.0.0.0:7");
 	struct spoke_address v4 = memrig_parse("10.1.2.3:7");
 	struct spoke_address v6 = memrig_parse("[::1]:7");
@@ -504,10 +474,9 @@ TEST(wildcard_listener_accepts_all_addresses_of_its_family)
 	assert_int_equal(spokei_vnet_table.listen(&rig->server, &v4, 1, &fd), -EADDRINUSE);
 }
 
-TEST(credentials_are_those_of_connect_on_unix_sockets_only)
+MEM_TEST(credentials_are_those_of_connect_on_unix_sockets_only)
 {
 	static const char *const places[] = { "unix:/run/x", "10.1.2.3:7" };
-	struct memrig *rig = *state;
 	const struct spoke_net *net = &spokei_vnet_table;
 
 	for (unsigned i = 0; i < 2; i++) {
@@ -536,9 +505,8 @@ TEST(credentials_are_those_of_connect_on_unix_sockets_only)
 	}
 }
 
-TEST(mode_of_a_path_is_noted)
+MEM_TEST(mode_of_a_path_is_noted)
 {
-	struct memrig *rig = *state;
 	struct spoke_address path = memrig_parse("unix:/run/x");
 	struct spoke_address port = memrig_parse("10.1.2.3:7");
 	int fd;

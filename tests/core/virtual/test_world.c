@@ -17,9 +17,9 @@
  * seed
  */
 
-FIXTURE(NULL, NULL);
+#define RIG_TEST(...) TEST_WITH(struct rig *rig, *state, __VA_ARGS__)
 
-#define MS UINT64_C(1000000)
+FIXTURE(NULL, NULL);
 
 struct fixture {
 	struct spokei_world world;
@@ -390,7 +390,7 @@ static int files_set_up(void **state)
 	return 0;
 }
 
-static int files_tear_down(void **state)
+STEP(files_tear_down)
 {
 	struct rig *rig = *state;
 
@@ -399,14 +399,12 @@ static int files_tear_down(void **state)
 	spokei_world_process_fini(&rig->two);
 	spokei_world_fini(&rig->world);
 	free(rig);
-	return 0;
 }
 
 FIXTURE(files_set_up, files_tear_down);
 
-TEST(file_written_by_one_process_is_read_by_another)
+RIG_TEST(file_written_by_one_process_is_read_by_another)
 {
-	struct rig *rig = *state;
 	const struct spoke_files *files = rig->one.env.files;
 	char bytes[8];
 
@@ -424,9 +422,8 @@ TEST(file_written_by_one_process_is_read_by_another)
 	assert_int_equal(files->read(&rig->one, "a", bytes, sizeof(bytes)), -ENOENT);
 }
 
-TEST(exposed_file_is_no_secret)
+RIG_TEST(exposed_file_is_no_secret)
 {
-	struct rig *rig = *state;
 	const struct spoke_files *files = rig->one.env.files;
 	char bytes[8];
 
@@ -438,9 +435,8 @@ TEST(exposed_file_is_no_secret)
 	assert_int_equal(files->read(&rig->one, "a", bytes, sizeof(bytes)), 6);
 }
 
-TEST(file_watch_reports_only_its_own_file)
+RIG_TEST(file_watch_reports_only_its_own_file)
 {
-	struct rig *rig = *state;
 	const struct spoke_files *files = rig->one.env.files;
 	int fd;
 	int gone;
@@ -464,9 +460,8 @@ TEST(file_watch_reports_only_its_own_file)
 	files->unwatch(&rig->one, fd);
 }
 
-TEST(a_lock_keeps_others_out_until_it_is_given_back)
+RIG_TEST(a_lock_keeps_others_out_until_it_is_given_back)
 {
-	struct rig *rig = *state;
 	const struct spoke_files *files = rig->one.env.files;
 	int fd;
 	int other;
@@ -487,9 +482,8 @@ TEST(a_lock_keeps_others_out_until_it_is_given_back)
 	files->unlock(&rig->one, fd);
 }
 
-TEST(lock_is_seen_by_others_until_its_holder_ends)
+RIG_TEST(lock_is_seen_by_others_until_its_holder_ends)
 {
-	struct rig *rig = *state;
 	const struct spoke_files *files = rig->one.env.files;
 	int fd;
 
@@ -509,9 +503,8 @@ TEST(lock_is_seen_by_others_until_its_holder_ends)
 	files->unlock(&rig->one, fd);
 }
 
-TEST(any_call_fails_as_often_as_it_shall)
+RIG_TEST(any_call_fails_as_often_as_it_shall)
 {
-	struct rig *rig = *state;
 	const struct spoke_files *files = rig->one.env.files;
 	char bytes[8];
 	int fd;

@@ -76,19 +76,17 @@ void connectrig_close(struct connectrig *rig)
 	spokei_world_fini(&rig->world);
 }
 
-int connectrig_set_up(void **state)
+RIG_STEP(connectrig_set_up)
 {
 	static struct connectrig rig;
 
 	connectrig_open(&rig, 5);
 	*state = &rig;
-	return 0;
 }
 
-int connectrig_tear_down(void **state)
+RIG_STEP(connectrig_tear_down)
 {
 	connectrig_close(*state);
-	return 0;
 }
 
 int connectrig_start(struct connectrig *rig)

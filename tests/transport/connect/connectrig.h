@@ -6,24 +6,16 @@
 #ifndef TESTS_TRANSPORT_CONNECT_CONNECTRIG_H
 #define TESTS_TRANSPORT_CONNECT_CONNECTRIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/engine/engine.h"
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 #include "transport/connect/connector.h"
 
 #include <spoke/link.h>
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 #define CONNECTRIG_TICK MS
 
 enum {
@@ -94,5 +86,8 @@ unsigned connectrig_events(const struct connectrig *rig, int error, const char *
 /* Asserts that this is the backoff after `failures` failed rounds, plus or minus a fifth and a
  * tick. */
 void connectrig_assert_pause(uint64_t pause_ns, unsigned failures);
+
+/* Tests whose parameter is the rig. */
+#define CONNECT_TEST(...) TEST_WITH(struct connectrig *rig, *state, __VA_ARGS__)
 
 #endif

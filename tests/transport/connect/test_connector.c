@@ -17,9 +17,8 @@
 
 FIXTURE(connectrig_set_up, connectrig_tear_down);
 
-TEST(digits_are_connecting_before_new_returns)
+CONNECT_TEST(digits_are_connecting_before_new_returns)
 {
-	struct connectrig *rig = *state;
 	int listener = connectrig_listen(rig, AT);
 	struct spokei_conn *conn;
 
@@ -37,10 +36,8 @@ TEST(digits_are_connecting_before_new_returns)
 	assert_int_equal(connectrig_events(rig, SPOKE_OK, "connected to " AT), 1);
 }
 
-TEST(failure_inside_new_is_reported_later)
+CONNECT_TEST(failure_inside_new_is_reported_later)
 {
-	struct connectrig *rig = *state;
-
 	rig->client.user.fds_max = 1;
 	assert_int_equal(spokei_vnet_table.spare(&rig->client, &(int){ 0 }), 0);
 	assert_int_equal(connectrig_start(rig), SPOKE_OK);
@@ -57,9 +54,8 @@ TEST(failure_inside_new_is_reported_later)
 	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN);
 }
 
-TEST(refused_it_waits_longer_each_time_and_never_too_long)
+CONNECT_TEST(refused_it_waits_longer_each_time_and_never_too_long)
 {
-	struct connectrig *rig = *state;
 	uint64_t first_at_cap_ns = 0;
 	bool spread = false;
 
@@ -82,9 +78,8 @@ TEST(refused_it_waits_longer_each_time_and_never_too_long)
 	assert_int_equal(connectrig_events(rig, SPOKE_ECONNECT, "cannot connect to " AT), 1);
 }
 
-TEST(silence_ends_an_attempt_after_its_time)
+CONNECT_TEST(silence_ends_an_attempt_after_its_time)
 {
-	struct connectrig *rig = *state;
 	const struct told *began;
 	uint64_t took_ns;
 
@@ -103,10 +98,8 @@ TEST(silence_ends_an_attempt_after_its_time)
 	assert_int_equal(spokei_connector_state(rig->connector), SPOKEI_CONNECTOR_OPEN);
 }
 
-TEST(the_time_of_an_attempt_has_a_default)
+CONNECT_TEST(the_time_of_an_attempt_has_a_default)
 {
-	struct connectrig *rig = *state;
-
 	spokei_vnet_route(rig->world.net, AT, SPOKEI_VNET_SILENT);
 	assert_int_equal(connectrig_start(rig), SPOKE_OK);
 	connectrig_run(rig, 4999 * MS);
@@ -115,9 +108,8 @@ TEST(the_time_of_an_attempt_has_a_default)
 	assert_int_equal(spokei_connector_state(rig->connector), SPOKEI_CONNECTOR_WAITING);
 }
 
-TEST(a_stall_of_this_process_is_not_the_peers_silence)
+CONNECT_TEST(a_stall_of_this_process_is_not_the_peers_silence)
 {
-	struct connectrig *rig = *state;
 	int listener = connectrig_listen(rig, AT);
 
 	assert_int_equal(connectrig_start(rig), SPOKE_OK);
@@ -127,10 +119,8 @@ TEST(a_stall_of_this_process_is_not_the_peers_silence)
 	assert_int_equal(connectrig_stat(rig, SPOKE_STAT_CONNECTS), 1);
 }
 
-TEST(unreachable_address_is_retried)
+CONNECT_TEST(unreachable_address_is_retried)
 {
-	struct connectrig *rig = *state;
-
 	spokei_vnet_route(rig->world.net, AT, SPOKEI_VNET_UNREACHABLE);
 	assert_int_equal(connectrig_start(rig), SPOKE_OK);
 	assert_int_equal(connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING)->error, SPOKE_ECONNECT);
@@ -139,10 +129,8 @@ TEST(unreachable_address_is_retried)
 	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN);
 }
 
-TEST(a_connection_to_itself_is_closed_before_a_byte)
+CONNECT_TEST(a_connection_to_itself_is_closed_before_a_byte)
 {
-	struct connectrig *rig = *state;
-
 	spokei_vnet_route(rig->world.net, AT, SPOKEI_VNET_SELF);
 	assert_int_equal(connectrig_start(rig), SPOKE_OK);
 	assert_int_equal(connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING)->error, SPOKE_ESELF);
@@ -158,10 +146,8 @@ TEST(a_connection_to_itself_is_closed_before_a_byte)
 	assert_in_range(connectrig_stat(rig, SPOKE_STAT_CONNECTS_SELF), 9, 13);
 }
 
-TEST(a_full_backlog_of_a_unix_socket_is_a_failed_attempt)
+CONNECT_TEST(a_full_backlog_of_a_unix_socket_is_a_failed_attempt)
 {
-	struct connectrig *rig = *state;
-
 	rig->options.host = NULL;
 	rig->options.path = "/run/demo";
 	(void)connectrig_listen(rig, "unix:/run/demo");
@@ -172,9 +158,8 @@ TEST(a_full_backlog_of_a_unix_socket_is_a_failed_attempt)
 	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN);
 }
 
-TEST(peer_that_never_sends_does_not_reset_backoff)
+CONNECT_TEST(peer_that_never_sends_does_not_reset_backoff)
 {
-	struct connectrig *rig = *state;
 	int listener = connectrig_listen(rig, AT);
 
 	assert_int_equal(connectrig_start(rig), SPOKE_OK);
@@ -192,9 +177,8 @@ TEST(peer_that_never_sends_does_not_reset_backoff)
 }
 
 /* Neither a peer that expects TLS nor one that denies this host answers a plain byte. */
-TEST(peer_that_ends_before_a_byte_raises_the_question_of_tls_once)
+CONNECT_TEST(peer_that_ends_before_a_byte_raises_the_question_of_tls_once)
 {
-	struct connectrig *rig = *state;
 	int listener = connectrig_listen(rig, AT);
 	int fd;
 
@@ -217,9 +201,8 @@ TEST(peer_that_ends_before_a_byte_raises_the_question_of_tls_once)
 
 /* A provider that shuts down ends new connections for some seconds. One that expects TLS from now
  * on does so for ever. */
-TEST(peer_that_has_spoken_raises_the_question_of_tls_late)
+CONNECT_TEST(peer_that_has_spoken_raises_the_question_of_tls_late)
 {
-	struct connectrig *rig = *state;
 	int listener = connectrig_listen(rig, AT);
 	int fd;
 
@@ -242,10 +225,9 @@ TEST(peer_that_has_spoken_raises_the_question_of_tls_late)
 }
 
 /* Its first byte shows that it does not wait for a handshake. */
-TEST(peer_that_has_sent_a_part_of_a_frame_raises_no_question)
+CONNECT_TEST(peer_that_has_sent_a_part_of_a_frame_raises_no_question)
 {
 	static const unsigned char part[] = { 0xda, 0xbb };
-	struct connectrig *rig = *state;
 	struct iovec bytes = spokei_stream_part(part, sizeof(part));
 	int listener = connectrig_listen(rig, AT);
 	int fd;
@@ -261,9 +243,8 @@ TEST(peer_that_has_sent_a_part_of_a_frame_raises_no_question)
 	assert_int_equal(connectrig_events(rig, SPOKE_ELOST, "does it expect TLS"), 0);
 }
 
-TEST(once_the_peer_has_spoken_the_pauses_start_over)
+CONNECT_TEST(once_the_peer_has_spoken_the_pauses_start_over)
 {
-	struct connectrig *rig = *state;
 	const struct told *waiting;
 	int listener;
 
@@ -291,9 +272,8 @@ TEST(once_the_peer_has_spoken_the_pauses_start_over)
 	assert_int_equal(connectrig_events(rig, SPOKE_ELOST, "lost the connection to " AT ";"), 3);
 }
 
-TEST(a_peer_that_speaks_garbage_is_a_failure)
+CONNECT_TEST(a_peer_that_speaks_garbage_is_a_failure)
 {
-	struct connectrig *rig = *state;
 	int listener = connectrig_listen(rig, AT);
 	char http[] = "HTTP/1.1 400 Bad Request\r\n\r\n";
 	struct iovec part = { http, sizeof(http) - 1 };
@@ -313,10 +293,9 @@ TEST(a_peer_that_speaks_garbage_is_a_failure)
 }
 
 /* It refuses the plain bytes with an alert. */
-TEST(peer_that_answers_with_a_record_of_tls_is_known_to_expect_it)
+CONNECT_TEST(peer_that_answers_with_a_record_of_tls_is_known_to_expect_it)
 {
 	static unsigned char alert[] = { 0x15, 3, 3, 0, 2, 2, 10 };
-	struct connectrig *rig = *state;
 	int listener = connectrig_listen(rig, AT);
 	struct iovec part = { alert, sizeof(alert) };
 
@@ -329,7 +308,7 @@ TEST(peer_that_answers_with_a_record_of_tls_is_known_to_expect_it)
 }
 
 /* E.g. the port of a Redis server in the URL of a provider. */
-TEST(other_program_is_named_by_its_first_bytes)
+CONNECT_TEST(other_program_is_named_by_its_first_bytes)
 {
 	static const struct {
 		const char *bytes;
@@ -347,7 +326,6 @@ TEST(other_program_is_named_by_its_first_bytes)
 		{ BYTES("\x15\3\3\0\2\2\x0a"), "it speaks TLS; set tls=on here" },
 #undef BYTES
 	};
-	struct connectrig *rig = *state;
 	int listener = connectrig_listen(rig, AT);
 
 	assert_int_equal(connectrig_start(rig), SPOKE_OK);
@@ -367,9 +345,8 @@ TEST(other_program_is_named_by_its_first_bytes)
 	}
 }
 
-TEST(a_connection_that_takes_no_calls_is_not_handed_out)
+CONNECT_TEST(a_connection_that_takes_no_calls_is_not_handed_out)
 {
-	struct connectrig *rig = *state;
 	int listener = connectrig_listen(rig, AT);
 	struct spokei_conn *conn;
 
@@ -655,9 +632,8 @@ static void begin_call(struct connectrig *rig)
 			 0);
 }
 
-TEST(waiting_call_is_closed_with_a_connector_freed_in_a_report)
+CONNECT_TEST(waiting_call_is_closed_with_a_connector_freed_in_a_report)
 {
-	struct connectrig *rig = *state;
 	int path = connectrig_listen(rig, "unix:" PATH);
 	int fd;
 
@@ -676,10 +652,8 @@ TEST(waiting_call_is_closed_with_a_connector_freed_in_a_report)
 	assert_int_equal(call.error, SPOKE_ECLOSED);
 }
 
-TEST(connector_retired_as_it_opens_notices_a_silent_peer)
+CONNECT_TEST(connector_retired_as_it_opens_notices_a_silent_peer)
 {
-	struct connectrig *rig = *state;
-
 	rig->link.limits.heartbeat_ns = SECOND;
 	(void)connectrig_listen(rig, AT);
 	rig->retire_in = SPOKEI_CONNECTOR_OPEN;

@@ -20,8 +20,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MS UINT64_C(1000000)
-
 struct hostrig {
 	struct spokei_faults faulty;
 	struct spoke_net net;

@@ -69,9 +69,8 @@ static int assert_uses_tcp(struct connectrig *rig, const struct both *both)
 
 FIXTURE(connectrig_set_up, connectrig_tear_down);
 
-TEST(path_is_used_once_its_peer_has_answered)
+CONNECT_TEST(path_is_used_once_its_peer_has_answered)
 {
-	struct connectrig *rig = *state;
 	struct both both = start(rig, true, true);
 	unsigned char greeting[17];
 	int fd = accept_greeting(rig, both.path, greeting, sizeof(greeting));
@@ -92,9 +91,8 @@ TEST(path_is_used_once_its_peer_has_answered)
 	assert_false(spokei_connector_conn(rig->connector)->stream.layered);
 }
 
-TEST(answer_may_come_byte_by_byte)
+CONNECT_TEST(answer_may_come_byte_by_byte)
 {
-	struct connectrig *rig = *state;
 	struct both both = start(rig, true, true);
 	unsigned char greeting[17];
 	int fd = accept_greeting(rig, both.path, greeting, sizeof(greeting));
@@ -107,9 +105,8 @@ TEST(answer_may_come_byte_by_byte)
 	assert_true(spokei_connector_is_local(rig->connector));
 }
 
-TEST(missing_path_leads_to_tcp_without_a_pause)
+CONNECT_TEST(missing_path_leads_to_tcp_without_a_pause)
 {
-	struct connectrig *rig = *state;
 	struct both both = start(rig, false, true);
 
 	(void)assert_uses_tcp(rig, &both);
@@ -119,9 +116,8 @@ TEST(missing_path_leads_to_tcp_without_a_pause)
 	assert_string_equal(spokei_connector_reason(rig->connector), "");
 }
 
-TEST(path_that_closes_at_once_leads_to_tcp)
+CONNECT_TEST(path_that_closes_at_once_leads_to_tcp)
 {
-	struct connectrig *rig = *state;
 	struct both both = start(rig, true, true);
 	unsigned char greeting[1];
 
@@ -131,9 +127,8 @@ TEST(path_that_closes_at_once_leads_to_tcp)
 	assert_int_equal(connectrig_stat(rig, SPOKE_STAT_RECONNECTS), 0);
 }
 
-TEST(mute_path_leads_to_tcp_after_half_a_second)
+CONNECT_TEST(mute_path_leads_to_tcp_after_half_a_second)
 {
-	struct connectrig *rig = *state;
 	struct both both;
 
 	rig->options.connect_ns = 700 * MS;
@@ -145,9 +140,8 @@ TEST(mute_path_leads_to_tcp_after_half_a_second)
 	assert_string_equal(spokei_connector_reason(rig->connector), "");
 }
 
-TEST(path_where_another_protocol_is_spoken_leads_to_tcp)
+CONNECT_TEST(path_where_another_protocol_is_spoken_leads_to_tcp)
 {
-	struct connectrig *rig = *state;
 	struct both both = start(rig, true, true);
 	unsigned char greeting[1];
 	int fd = accept_greeting(rig, both.path, greeting, 1);
@@ -157,9 +151,8 @@ TEST(path_where_another_protocol_is_spoken_leads_to_tcp)
 	assert_int_equal(connectrig_events(rig, SPOKE_ECONNECT, "another protocol"), 1);
 }
 
-TEST(path_that_breaks_the_protocol_later_leads_to_tcp)
+CONNECT_TEST(path_that_breaks_the_protocol_later_leads_to_tcp)
 {
-	struct connectrig *rig = *state;
 	struct both both = start(rig, true, true);
 	static const unsigned char bad[24] = { 0xda, 0xbb, 0x22, [12] = 0xff };
 	unsigned char greeting[1];
@@ -172,9 +165,8 @@ TEST(path_that_breaks_the_protocol_later_leads_to_tcp)
 	assert_int_equal(connectrig_stat(rig, SPOKE_STAT_RECONNECTS), 0);
 }
 
-TEST(next_round_begins_with_the_path)
+CONNECT_TEST(next_round_begins_with_the_path)
 {
-	struct connectrig *rig = *state;
 	struct both both = start(rig, false, true);
 	unsigned char greeting[1];
 	int fd = assert_uses_tcp(rig, &both);
@@ -204,9 +196,8 @@ TEST(next_round_begins_with_the_path)
 	assert_true(spokei_connector_is_local(rig->connector));
 }
 
-TEST(name_is_resolved_only_if_the_path_fails)
+CONNECT_TEST(name_is_resolved_only_if_the_path_fails)
 {
-	struct connectrig *rig = *state;
 	struct both both;
 	unsigned char greeting[1];
 
@@ -221,9 +212,8 @@ TEST(name_is_resolved_only_if_the_path_fails)
 	assert_false(spokei_connector_is_local(rig->connector));
 }
 
-TEST(path_and_addresses_that_fail_are_one_round)
+CONNECT_TEST(path_and_addresses_that_fail_are_one_round)
 {
-	struct connectrig *rig = *state;
 	struct both both = start(rig, true, false);
 	unsigned char greeting[1];
 
@@ -234,9 +224,8 @@ TEST(path_and_addresses_that_fail_are_one_round)
 	assert_non_null(strstr(spokei_connector_reason(rig->connector), AT ": "));
 }
 
-TEST(wire_without_heartbeats_has_no_path)
+CONNECT_TEST(wire_without_heartbeats_has_no_path)
 {
-	struct connectrig *rig = *state;
 	struct both both;
 
 	rig->options.wire = spokei_catalog_wire("msgpack-rpc");
@@ -245,9 +234,8 @@ TEST(wire_without_heartbeats_has_no_path)
 	assert_int_equal(connectrig_stat(rig, SPOKE_STAT_CONNECTS), 1);
 }
 
-TEST(path_that_is_no_address_is_refused)
+CONNECT_TEST(path_that_is_no_address_is_refused)
 {
-	struct connectrig *rig = *state;
 	char path[200];
 
 	memset(path, 'a', sizeof(path));
@@ -258,9 +246,8 @@ TEST(path_that_is_no_address_is_refused)
 	assert_int_equal(connectrig_start(rig), SPOKE_EINVAL);
 }
 
-TEST(connector_can_be_freed_while_the_peer_is_greeted)
+CONNECT_TEST(connector_can_be_freed_while_the_peer_is_greeted)
 {
-	struct connectrig *rig = *state;
 	struct both both = start(rig, true, true);
 	unsigned char greeting[1];
 

@@ -64,10 +64,8 @@ TEST(first_address_is_chosen_at_random, .bare = true)
 		assert_in_range(first[i], 8, 40);
 }
 
-TEST(a_round_tries_each_address_once_and_then_waits)
+CONNECT_TEST(a_round_tries_each_address_once_and_then_waits)
 {
-	struct connectrig *rig = *state;
-
 	spokei_vnet_name(rig->world.net, "demo.test", "10.0.0.1 10.0.0.2 ::3");
 	rig->options.host = "demo.test";
 	assert_int_equal(connectrig_start(rig), SPOKE_OK);
@@ -87,9 +85,8 @@ TEST(a_round_tries_each_address_once_and_then_waits)
 	}
 }
 
-TEST(each_round_resolves_the_name_again)
+CONNECT_TEST(each_round_resolves_the_name_again)
 {
-	struct connectrig *rig = *state;
 	int listener;
 	int fd;
 
@@ -136,9 +133,8 @@ TEST(an_address_that_never_speaks_does_not_hide_the_others, .bare = true)
 	assert_in_range(mute_first, 1, 9);
 }
 
-TEST(a_silent_address_costs_its_time_only)
+CONNECT_TEST(a_silent_address_costs_its_time_only)
 {
-	struct connectrig *rig = *state;
 	uint64_t start_ns = rig->world.now_ns;
 
 	spokei_vnet_name(rig->world.net, "demo.test", "10.0.0.1 10.0.0.2 10.0.0.3");
@@ -152,9 +148,8 @@ TEST(a_silent_address_costs_its_time_only)
 	assert_true(rig->world.now_ns - start_ns <= 2 * (300 * MS + CONNECTRIG_TICK));
 }
 
-TEST(unknown_name_is_resolved_again)
+CONNECT_TEST(unknown_name_is_resolved_again)
 {
-	struct connectrig *rig = *state;
 	const struct told *waiting;
 
 	rig->options.host = "demo.test";
@@ -178,12 +173,11 @@ TEST(unknown_name_is_resolved_again)
 }
 
 /* A label has up to 63 bytes. */
-TEST(long_name_keeps_domain_and_port_in_events)
+CONNECT_TEST(long_name_keeps_domain_and_port_in_events)
 {
 	static const char host[] =
 		"first.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 		".bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb.demo.test";
-	struct connectrig *rig = *state;
 
 	rig->options.host = host;
 	assert_int_equal(connectrig_start(rig), SPOKE_OK);
@@ -202,9 +196,8 @@ static int pool_is_full(void *loop, struct spoke_work *work)
 	return -EAGAIN;
 }
 
-TEST(a_full_pool_is_a_failed_round)
+CONNECT_TEST(a_full_pool_is_a_failed_round)
 {
-	struct connectrig *rig = *state;
 	int (*offload)(void *loop, struct spoke_work *work) = rig->faulty.loop.offload;
 
 	spokei_vnet_name(rig->world.net, "demo.test", "10.0.0.1");
@@ -220,9 +213,8 @@ TEST(a_full_pool_is_a_failed_round)
 	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN);
 }
 
-TEST(options_out_of_range_are_refused)
+CONNECT_TEST(options_out_of_range_are_refused)
 {
-	struct connectrig *rig = *state;
 	const struct spokei_connector_options good = rig->options;
 	char long_name[SPOKEI_PLACE_HOST_MAX + 2];
 
@@ -253,10 +245,9 @@ TEST(options_out_of_range_are_refused)
 	assert_int_equal(connectrig_timers(rig), 0);
 }
 
-TEST(digits_of_ipv6_may_have_brackets_or_not)
+CONNECT_TEST(digits_of_ipv6_may_have_brackets_or_not)
 {
 	static const char *const hosts[] = { "::1", "[::1]" };
-	struct connectrig *rig = *state;
 
 	(void)connectrig_listen(rig, "[::1]:20880");
 	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {

@@ -13,21 +13,13 @@
 #ifndef TESTS_TRANSPORT_HTTP_KVRIG_H
 #define TESTS_TRANSPORT_HTTP_KVRIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/engine/engine.h"
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 #include "transport/http/server.h"
 #include "transport/listen/listener.h"
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 #define KVRIG_HOST "Host: localhost\r\n"
 #define KVRIG_GET(path) "GET " path " HTTP/1.1\r\n" KVRIG_HOST "\r\n"
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define MAX 16u /* bytes of a body */
 #define END "0\r\n\r\n"
 

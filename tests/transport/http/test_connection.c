@@ -11,18 +11,14 @@
 #define rig kvrig
 #define POST_A "POST /a HTTP/1.1\r\n" KVRIG_HOST "Content-Length: 3\r\n\r\none"
 
-static int set_up(void **state)
+STEP(set_up)
 {
-	(void)state;
 	kvrig_open();
-	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	kvrig_close();
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);

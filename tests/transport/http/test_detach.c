@@ -9,18 +9,14 @@
 
 #define rig kvrig
 
-static int set_up(void **state)
+STEP(set_up)
 {
-	(void)state;
 	kvrig_open();
-	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	kvrig_close();
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);

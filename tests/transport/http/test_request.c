@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define H "Host: a\r\n"
 
 struct row {

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #define rig kvrig
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 static const char *const requests[] = {
 	"POST /a HTTP/1.1\r\n" KVRIG_HOST "Content-Length: 3\r\n\r\none",

@@ -2,11 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 
 #include "tests/transport/http/wsrig.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,20 +6,12 @@
 #ifndef TESTS_TRANSPORT_LISTEN_LISTENRIG_H
 #define TESTS_TRANSPORT_LISTEN_LISTENRIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/engine/engine.h"
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 #include "transport/listen/listener.h"
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
 #define LISTENRIG_AT "127.0.0.1:20880"
 
 enum {
@@ -68,5 +60,8 @@ uint64_t listenrig_stat(const struct listenrig *rig, enum spoke_stat stat);
 
 /* Counts events with this error whose text contains the words. */
 unsigned listenrig_events(const struct listenrig *rig, int error, const char *words);
+
+/* Tests whose parameter is the rig. */
+#define LISTEN_TEST(...) TEST_WITH(struct listenrig *rig, *state, __VA_ARGS__)
 
 #endif

@@ -10,28 +10,24 @@
 #include <errno.h>
 #include <string.h>
 
-static int set_up(void **state)
+STEP(set_up)
 {
 	static struct listenrig rig;
 
 	listenrig_open(&rig, 0, 0, 0);
 	assert_int_equal(listenrig_listen(&rig, LISTENRIG_AT), SPOKE_OK);
 	*state = &rig;
-	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
 	listenrig_close(*state);
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);
 
-TEST(turn_accepts_at_most_its_budget)
+LISTEN_TEST(turn_accepts_at_most_its_budget)
 {
-	struct listenrig *rig = *state;
-
 	rig->let_go = true;
 	for (unsigned i = 0; i < 300; i++)
 		(void)listenrig_connect(rig, LISTENRIG_AT);
@@ -42,9 +38,8 @@ TEST(turn_accepts_at_most_its_budget)
 	assert_int_equal(listenrig_stat(rig, SPOKE_STAT_ACCEPTED), 300);
 }
 
-TEST(listener_returns_port_that_system_chose)
+LISTEN_TEST(listener_returns_port_that_system_chose)
 {
-	struct listenrig *rig = *state;
 	char text[64];
 	int fd;
 
@@ -58,9 +53,8 @@ TEST(listener_returns_port_that_system_chose)
 	assert_false(listenrig_ended(rig, fd));
 }
 
-TEST(ten_thousand_resets_leave_nothing)
+LISTEN_TEST(ten_thousand_resets_leave_nothing)
 {
-	struct listenrig *rig = *state;
 	uint64_t gone;
 
 	rig->let_go = true;
@@ -81,10 +75,9 @@ TEST(ten_thousand_resets_leave_nothing)
 	assert_int_equal(rig->quota.count, 0);
 }
 
-TEST(error_of_one_connection_does_not_end_the_turn)
+LISTEN_TEST(error_of_one_connection_does_not_end_the_turn)
 {
 	static const int errors[] = { -ECONNABORTED, -EPROTO, -EINTR };
-	struct listenrig *rig = *state;
 
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
 		unsigned before = rig->accepted;
@@ -99,10 +92,9 @@ TEST(error_of_one_connection_does_not_end_the_turn)
 	assert_int_equal(listenrig_stat(rig, SPOKE_STAT_ACCEPTS_FAILED), 2);
 }
 
-TEST(endless_errors_of_connections_pause_listener)
+LISTEN_TEST(endless_errors_of_connections_pause_listener)
 {
 	static const int errors[] = { -ECONNABORTED, -EPROTO, -EINTR };
-	struct listenrig *rig = *state;
 
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
 		unsigned before = rig->accepted;
@@ -120,10 +112,9 @@ TEST(endless_errors_of_connections_pause_listener)
 	}
 }
 
-TEST(lasting_error_pauses_listener_without_spinning)
+LISTEN_TEST(lasting_error_pauses_listener_without_spinning)
 {
 	static const int errors[] = { -ENOBUFS, -ENOMEM, -EIO };
-	struct listenrig *rig = *state;
 
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
 		unsigned before = rig->accepted;
@@ -147,9 +138,8 @@ TEST(lasting_error_pauses_listener_without_spinning)
 			4);
 }
 
-TEST(clients_are_closed_when_descriptors_run_out)
+LISTEN_TEST(clients_are_closed_when_descriptors_run_out)
 {
-	struct listenrig *rig = *state;
 	int fds[8];
 
 	rig->server.user.fds_max = 2 + 3;
@@ -169,9 +159,8 @@ TEST(clients_are_closed_when_descriptors_run_out)
 }
 
 /* Another thread takes the descriptor that the spare one has freed. */
-TEST(lost_spare_descriptor_pauses_listener)
+LISTEN_TEST(lost_spare_descriptor_pauses_listener)
 {
-	struct listenrig *rig = *state;
 	uint64_t calls;
 
 	spokei_faults_fail(&rig->faulty, SPOKEI_FAULTS_SPARE, 1, -EMFILE, true);
@@ -192,9 +181,8 @@ TEST(lost_spare_descriptor_pauses_listener)
 	assert_int_equal(rig->faulty.fds, 3); /* the spare one is open again */
 }
 
-TEST(spare_descriptor_is_kept_when_it_does_not_help)
+LISTEN_TEST(spare_descriptor_is_kept_when_it_does_not_help)
 {
-	struct listenrig *rig = *state;
 	uint64_t calls = rig->faulty.calls[SPOKEI_FAULTS_ACCEPT];
 
 	(void)listenrig_connect(rig, LISTENRIG_AT);
@@ -245,10 +233,8 @@ TEST(listener_needs_room_in_the_wheel, .bare = true)
 	listenrig_close(&rig);
 }
 
-TEST(accept_callback_can_free_listener)
+LISTEN_TEST(accept_callback_can_free_listener)
 {
-	struct listenrig *rig = *state;
-
 	rig->free_now = true;
 	for (int i = 0; i < 5; i++)
 		(void)listenrig_connect(rig, LISTENRIG_AT);
@@ -257,9 +243,8 @@ TEST(accept_callback_can_free_listener)
 	assert_int_equal(rig->faulty.fds, 1);
 }
 
-TEST(listener_can_be_freed_while_it_pauses)
+LISTEN_TEST(listener_can_be_freed_while_it_pauses)
 {
-	struct listenrig *rig = *state;
 	struct spoke_wheel_counts counts;
 
 	(void)listenrig_connect(rig, LISTENRIG_AT);

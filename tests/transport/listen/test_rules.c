@@ -140,18 +140,14 @@ TEST(rules_without_memory_are_not_made)
 	spokei_rules_free(&faulty.env, rules);
 }
 
-static int set_up(void **state)
+STEP(set_up)
 {
-	(void)state;
 	spokei_faults_init(&faulty, spoke_host_env());
-	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	assert_int_equal(faulty.blocks, 0);
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);

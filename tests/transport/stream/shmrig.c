@@ -14,7 +14,7 @@ static void ignore_ready(struct spoke_watch *watch, unsigned io)
 	(void)io;
 }
 
-int shmrig_set_up(void **state)
+RIG_STEP(shmrig_set_up)
 {
 	static struct shmrig pair;
 	struct spoke_engine_options options = { .env = &pair.faulty.env };
@@ -42,10 +42,9 @@ int shmrig_set_up(void **state)
 		pair.sides[i].ring_bits = SPOKEI_SHM_BITS_MIN;
 	}
 	*state = &pair;
-	return 0;
 }
 
-int shmrig_tear_down(void **state)
+RIG_STEP(shmrig_tear_down)
 {
 	struct shmrig *pair = *state;
 
@@ -58,7 +57,6 @@ int shmrig_tear_down(void **state)
 	assert_int_equal(pair->process.user.shares, 0);
 	spokei_world_process_fini(&pair->process);
 	spokei_world_fini(&pair->world);
-	return 0;
 }
 
 void shmrig_open(struct shmrig *pair)

@@ -3,15 +3,9 @@
 #ifndef TESTS_TRANSPORT_STREAM_SHMRIG_H
 #define TESTS_TRANSPORT_STREAM_SHMRIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 #include "transport/stream/shm/parts.h"
 
 #include <spoke/engine.h>
@@ -44,5 +38,8 @@ void shmrig_sleep(struct shmrig *pair, unsigned first, unsigned second);
 
 /* Returns whether a bell, or the peer's end, waits at the socket. */
 bool shmrig_is_rung(struct shmrig *pair, size_t side);
+
+/* Tests whose parameter is the rig. */
+#define SHM_TEST(...) TEST_WITH(struct shmrig *pair, *state, __VA_ARGS__)
 
 #endif

@@ -8,10 +8,8 @@
 
 FIXTURE(shmrig_set_up, shmrig_tear_down);
 
-TEST(the_end_comes_behind_the_last_bytes)
+SHM_TEST(the_end_comes_behind_the_last_bytes)
 {
-	struct shmrig *pair = *state;
-
 	shmrig_open(pair);
 	shmrig_sleep(pair, SPOKE_IO_READ, SPOKE_IO_READ);
 	assert_int_equal(shmrig_write(pair, 0, 10), 10);
@@ -24,10 +22,8 @@ TEST(the_end_comes_behind_the_last_bytes)
 	assert_int_equal(shmrig_read(pair, 0, 100), 10);
 }
 
-TEST(bytes_of_a_peer_that_is_gone_are_still_read)
+SHM_TEST(bytes_of_a_peer_that_is_gone_are_still_read)
 {
-	struct shmrig *pair = *state;
-
 	shmrig_open(pair);
 	assert_int_equal(shmrig_write(pair, 0, 10), 10);
 	spokei_stream_close(&pair->sides[0]);
@@ -37,10 +33,8 @@ TEST(bytes_of_a_peer_that_is_gone_are_still_read)
 	assert_int_equal(shmrig_write(pair, 1, 10), -EPIPE);
 }
 
-TEST(an_impossible_counter_ends_the_stream)
+SHM_TEST(an_impossible_counter_ends_the_stream)
 {
-	struct shmrig *pair = *state;
-
 	shmrig_open(pair);
 	atomic_store(&shmrig_link(pair, 1)->in.words->put, 4097);
 	assert_int_equal(spokei_stream_shm.pending(&pair->sides[1]), 1);
@@ -49,10 +43,8 @@ TEST(an_impossible_counter_ends_the_stream)
 	assert_int_equal(shmrig_write(pair, 1, 1), -EPROTO);
 }
 
-TEST(progress_is_what_the_ring_has_taken)
+SHM_TEST(progress_is_what_the_ring_has_taken)
 {
-	struct shmrig *pair = *state;
-
 	shmrig_open(pair);
 	assert_int_equal(shmrig_write(pair, 0, 8192), 4096);
 	assert_int_equal(spokei_stream_shm.passed(&pair->sides[0]), 4096);
@@ -61,9 +53,8 @@ TEST(progress_is_what_the_ring_has_taken)
 	assert_int_equal(spokei_stream_shm.unsent(&pair->sides[0]), 4000);
 }
 
-TEST(bytes_that_the_peer_has_not_taken_are_queued)
+SHM_TEST(bytes_that_the_peer_has_not_taken_are_queued)
 {
-	struct shmrig *pair = *state;
 	const struct spokei_stream *writer = &pair->sides[0];
 
 	shmrig_open(pair);
@@ -77,9 +68,8 @@ TEST(bytes_that_the_peer_has_not_taken_are_queued)
 	assert_false(spokei_stream_shm.queues(&pair->sides[1], 1));
 }
 
-TEST(an_impossible_counter_is_found_when_bytes_are_counted)
+SHM_TEST(an_impossible_counter_is_found_when_bytes_are_counted)
 {
-	struct shmrig *pair = *state;
 	const struct spokei_stream *writer = &pair->sides[0];
 
 	shmrig_open(pair);
@@ -162,7 +152,7 @@ static int share_in_vain(void *ctx, int fd, const struct iovec *bytes, size_t si
 	return share_status;
 }
 
-TEST(memory_is_not_to_blame_for_a_peer_that_has_closed)
+SHM_TEST(memory_is_not_to_blame_for_a_peer_that_has_closed)
 {
 	static const struct {
 		int status;
@@ -172,7 +162,6 @@ TEST(memory_is_not_to_blame_for_a_peer_that_has_closed)
 		{ -ECONNRESET, SPOKEI_SHM_NO_ANSWER },
 		{ -ENOMEM, SPOKEI_SHM_CANNOT_MAKE },
 	};
-	struct shmrig *pair = *state;
 	const struct spoke_net *before = pair->faulty.env.net;
 	struct spoke_net net = *before;
 
@@ -186,9 +175,8 @@ TEST(memory_is_not_to_blame_for_a_peer_that_has_closed)
 	pair->faulty.env.net = before;
 }
 
-TEST(a_silent_peer_costs_no_memory)
+SHM_TEST(a_silent_peer_costs_no_memory)
 {
-	struct shmrig *pair = *state;
 	size_t blocks = pair->faulty.blocks;
 
 	assert_int_equal(spokei_stream_shm.open(&pair->sides[1]), SPOKEI_STREAM_MORE);

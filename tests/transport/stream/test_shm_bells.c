@@ -7,10 +7,8 @@
 
 FIXTURE(shmrig_set_up, shmrig_tear_down);
 
-TEST(a_write_rings_a_peer_that_sleeps_once)
+SHM_TEST(a_write_rings_a_peer_that_sleeps_once)
 {
-	struct shmrig *pair = *state;
-
 	shmrig_open(pair);
 	shmrig_sleep(pair, SPOKE_IO_READ, SPOKE_IO_READ);
 	assert_false(shmrig_is_rung(pair, 1));
@@ -24,9 +22,8 @@ TEST(a_write_rings_a_peer_that_sleeps_once)
 	assert_false(shmrig_is_rung(pair, 0));
 }
 
-TEST(bytes_that_come_while_a_side_falls_asleep_keep_it_awake)
+SHM_TEST(bytes_that_come_while_a_side_falls_asleep_keep_it_awake)
 {
-	struct shmrig *pair = *state;
 	struct spokei_shm_link *link;
 
 	shmrig_open(pair);
@@ -38,10 +35,8 @@ TEST(bytes_that_come_while_a_side_falls_asleep_keep_it_awake)
 	assert_false(shmrig_is_rung(pair, 1));
 }
 
-TEST(a_writer_that_waits_for_room_is_rung_when_there_is_enough)
+SHM_TEST(a_writer_that_waits_for_room_is_rung_when_there_is_enough)
 {
-	struct shmrig *pair = *state;
-
 	shmrig_open(pair);
 	assert_int_equal(shmrig_write(pair, 0, 8192), 4096);
 	assert_int_equal(shmrig_write(pair, 0, 1), -EAGAIN);
@@ -53,10 +48,8 @@ TEST(a_writer_that_waits_for_room_is_rung_when_there_is_enough)
 	assert_int_equal(shmrig_write(pair, 0, 8192), 1024);
 }
 
-TEST(a_side_that_waits_for_nothing_is_not_rung)
+SHM_TEST(a_side_that_waits_for_nothing_is_not_rung)
 {
-	struct shmrig *pair = *state;
-
 	shmrig_open(pair);
 	shmrig_sleep(pair, SPOKE_IO_READ, 0);
 	assert_int_equal(shmrig_write(pair, 0, 10), 10);
@@ -66,9 +59,8 @@ TEST(a_side_that_waits_for_nothing_is_not_rung)
 	assert_true(spokei_sources_lull(pair->engine));
 }
 
-TEST(a_writer_that_waits_for_few_bytes_is_woken_then_only)
+SHM_TEST(a_writer_that_waits_for_few_bytes_is_woken_then_only)
 {
-	struct shmrig *pair = *state;
 	struct spokei_shm_link *link;
 
 	shmrig_open(pair);

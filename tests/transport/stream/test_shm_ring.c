@@ -21,13 +21,11 @@ static struct spokei_ring_front *front(void)
 	return (struct spokei_ring_front *)(void *)pair.memory;
 }
 
-static int set_up(void **state)
+STEP(set_up)
 {
-	(void)state;
 	memset(pair.memory, 0, sizeof(pair.memory));
 	for (unsigned i = 0; i < 2; i++)
 		spokei_ring_attach(pair.memory, SIZE, i == 1, &pair.in[i], &pair.out[i]);
-	return 0;
 }
 
 FIXTURE(set_up, NULL);

@@ -31,7 +31,7 @@ static void ignore_ready(struct spoke_watch *watch, unsigned io)
 	(void)io;
 }
 
-static int set_up(void **state)
+STEP(set_up)
 {
 	static struct pair pair;
 	struct spoke_engine_options options = { .env = &pair.faulty.env };
@@ -58,10 +58,9 @@ static int set_up(void **state)
 		pair.sides[i].accepted = i == 1;
 	}
 	*state = &pair;
-	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
 	struct pair *pair = *state;
 
@@ -72,8 +71,9 @@ static int tear_down(void **state)
 	assert_int_equal(pair->faulty.fds, 0);
 	spokei_world_process_fini(&pair->process);
 	spokei_world_fini(&pair->world);
-	return 0;
 }
+
+#define PAIR_TEST(...) TEST_WITH(struct pair *pair, *state, __VA_ARGS__)
 
 FIXTURE(set_up, tear_down);
 
@@ -94,18 +94,15 @@ static unsigned open_both(struct pair *pair)
 	return calls;
 }
 
-TEST(stream_is_open_after_three_round_trips)
+PAIR_TEST(stream_is_open_after_three_round_trips)
 {
-	struct pair *pair = *state;
-
 	assert_in_range(open_both(pair), STRANGE_ROUND_TRIPS, 2 * STRANGE_ROUND_TRIPS);
 }
 
-TEST(bytes_arrive_in_order_through_small_frames)
+PAIR_TEST(bytes_arrive_in_order_through_small_frames)
 {
 	static unsigned char sent[BYTES];
 	static unsigned char came[BYTES];
-	struct pair *pair = *state;
 	size_t done = 0;
 	size_t got = 0;
 
@@ -126,10 +123,9 @@ TEST(bytes_arrive_in_order_through_small_frames)
 	assert_memory_equal(came, sent, BYTES);
 }
 
-TEST(writing_waits_for_a_read_when_the_peer_has_to_consent)
+PAIR_TEST(writing_waits_for_a_read_when_the_peer_has_to_consent)
 {
 	static unsigned char bytes[BYTES];
-	struct pair *pair = *state;
 	struct iovec part = { bytes, BYTES };
 
 	(void)open_both(pair);
@@ -140,9 +136,8 @@ TEST(writing_waits_for_a_read_when_the_peer_has_to_consent)
 	assert_int_equal(strange_stream.wants(&pair->sides[0], SPOKE_IO_WRITE), SPOKE_IO_READ);
 }
 
-TEST(peer_of_a_strange_stream_has_a_name_and_a_socket_has_none)
+PAIR_TEST(peer_of_a_strange_stream_has_a_name_and_a_socket_has_none)
 {
-	struct pair *pair = *state;
 	const struct spoke_span *names = NULL;
 	struct spokei_stream socket = { .kind = &spokei_stream_socket };
 

@@ -36,21 +36,17 @@ static unsigned char wire[ROOM];
 static unsigned char text[ROOM];
 static unsigned char came[ROOM];
 
-static int set_up(void **state)
+STEP(set_up)
 {
-	(void)state;
 	tlsrig_begin(&rig, &accepting);
 	tlsrig_open(&rig);
 	for (size_t i = 0; i < ROOM; i++)
 		text[i] = (unsigned char)(i * 7 + i / 251);
-	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	tlsrig_end(&rig);
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);

@@ -30,20 +30,16 @@ static void note_refused(struct spokei_stream *stream)
 	refused++;
 }
 
-static int set_up(void **state)
+STEP(set_up)
 {
-	(void)state;
 	refused = 0;
 	tlsrig_begin(&rig, &accepting);
 	spokei_tls_watch(rig.tls, note_refused);
-	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
-	(void)state;
 	tlsrig_end(&rig);
-	return 0;
 }
 
 FIXTURE(set_up, tear_down);

@@ -7,15 +7,9 @@
 #ifndef TESTS_TRANSPORT_STREAM_TLSRIG_H
 #define TESTS_TRANSPORT_STREAM_TLSRIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 #include "tests/transport/stream/tlscert.h"
 #include "transport/stream/tls/parts.h"
 

@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-#define LENGTH(array) (sizeof(array) / sizeof(*(array)))
-
 static const struct spoke_env *env;
 
 static struct spokei_callers *list_of(const char *text)
@@ -205,11 +203,9 @@ TEST(list_of_all_is_no_list)
 	spokei_callers_free(env, NULL);
 }
 
-static int set_up(void **state)
+STEP(set_up)
 {
-	(void)state;
 	env = spoke_host_env();
-	return 0;
 }
 
 GROUP(set_up, NULL);

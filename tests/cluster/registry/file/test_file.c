@@ -85,6 +85,8 @@ static void subscribe(struct rig *rig, struct rig_member *one, const char *list)
 	registryrig_assert_list(one, 1, list);
 }
 
+#define RIG_TEST(...) TEST_WITH(struct rig *rig, *state, __VA_ARGS__)
+
 FIXTURE(registryrig_set_up, registryrig_tear_down);
 
 TEST(subscriber_gets_list_now_and_on_each_change)
@@ -454,9 +456,8 @@ TEST(url_without_the_service_is_not_published)
 	assert_file(rig, OTHER "\n");
 }
 
-TEST(invalid_registry_url_is_rejected_with_message)
+RIG_TEST(invalid_registry_url_is_rejected_with_message)
 {
-	struct rig *rig = *state;
 	struct rig_member *one = &rig->members[0];
 
 	assert_int_equal(registryrig_open(one, &spokei_registry_file, "file://h/run/providers"),
@@ -721,9 +722,8 @@ static void play_without_memory(struct rig *rig, struct rig_member *one, uint64_
 	spokei_faults_heal(&one->faulty);
 }
 
-TEST(registry_survives_enomem_anywhere)
+RIG_TEST(registry_survives_enomem_anywhere)
 {
-	struct rig *rig = *state;
 	struct rig_member *one = &rig->members[0];
 	size_t blocks = one->faulty.blocks;
 	uint64_t nth = 0;

@@ -129,7 +129,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
 	struct rig *rig = *state;
 
@@ -145,8 +145,9 @@ static int tear_down(void **state)
 	(void)unlink(rig->lock);
 	(void)rmdir(rig->folder);
 	free(rig);
-	return 0;
 }
+
+#define RIG_TEST(...) TEST_WITH(struct rig *rig, *state, __VA_ARGS__)
 
 FIXTURE(set_up, tear_down);
 
@@ -176,9 +177,8 @@ static void put(const char *path, const char *text)
 	assert_int_equal(spokei_host_files.append(NULL, path, text, strlen(text)), 0);
 }
 
-TEST(every_kind_of_file_change_is_seen)
+RIG_TEST(every_kind_of_file_change_is_seen)
 {
-	struct rig *rig = *state;
 	struct user *user = &rig->users[0];
 
 	subscribe(user);
@@ -198,9 +198,8 @@ TEST(every_kind_of_file_change_is_seen)
 	await(rig, user, "", 1, 0);
 }
 
-TEST(publication_is_seen_and_can_be_lost)
+RIG_TEST(publication_is_seen_and_can_be_lost)
 {
-	struct rig *rig = *state;
 	struct user *sees = &rig->users[0];
 	struct user *is_seen = &rig->users[1];
 
@@ -219,9 +218,8 @@ TEST(publication_is_seen_and_can_be_lost)
 	await(rig, is_seen, "none", 3, 1);
 }
 
-TEST(recreated_directory_is_found_again)
+RIG_TEST(recreated_directory_is_found_again)
 {
-	struct rig *rig = *state;
 	struct user *user = &rig->users[0];
 
 	put(rig->path, A "\n");
@@ -238,9 +236,8 @@ TEST(recreated_directory_is_found_again)
 	await(rig, user, B "\n", 2, 0);
 }
 
-TEST(foreign_lock_is_awaited)
+RIG_TEST(foreign_lock_is_awaited)
 {
-	struct rig *rig = *state;
 	struct user *user = &rig->users[0];
 	int fd;
 
@@ -268,9 +265,8 @@ static const char *mark_of(const struct rig *rig)
 	return path;
 }
 
-TEST(forked_child_leaves_mark_to_its_parent)
+RIG_TEST(forked_child_leaves_mark_to_its_parent)
 {
-	struct rig *rig = *state;
 	struct user *user = &rig->users[0];
 	int status;
 	pid_t child;

@@ -61,7 +61,7 @@ static struct spoke_span build_attachments(struct built *built, const struct sha
 	spoke_pack_map(to, shape->from == FIRST_K1 ? 5 : 4);
 	pack_pair(to, "path", SERVICE);
 	pack_pair(to, "remote.application",
-		  shape->from == SECOND ? "interop-consumer2" : "interop-consumer");
+		  shape->from == CONSUMER_2 ? "interop-consumer2" : "interop-consumer");
 	if (shape->from == FIRST_K1)
 		pack_pair(to, "k1", "v1");
 	pack_pair(to, "interface", SERVICE);
