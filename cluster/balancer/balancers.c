@@ -677,6 +677,8 @@ const struct spoke_balancer spoke_balancer_two_choices = {
 
 /* --- all */
 
+/* One without a declaration in the header is written here: &(const struct spoke_balancer){ ... }.
+ */
 const struct spoke_balancer *const spokei_balancers[] = {
 	&spoke_balancer_random,
 	&spoke_balancer_round_robin,
@@ -686,3 +688,11 @@ const struct spoke_balancer *const spokei_balancers[] = {
 	&spoke_balancer_two_choices,
 	NULL,
 };
+
+const struct spoke_balancer *spoke_balancer_find(const char *name)
+{
+	for (unsigned i = 0; name && spokei_balancers[i]; i++)
+		if (strcmp(spokei_balancers[i]->name, name) == 0)
+			return spokei_balancers[i];
+	return NULL;
+}

@@ -3,13 +3,14 @@
 #include "cluster/config/places.h"
 #include "core/base/log.h"
 
-#include "cluster/catalog.h"
 #include "cluster/config/keys.h"
 #include "core/engine/engine.h"
 #include "transport/connect/connector.h"
 #include "transport/listen/rules.h"
 #include "transport/trust/caller.h"
 #include "transport/wire/catalog.h"
+
+#include <spoke/registry.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -104,7 +105,7 @@ int spokei_places_check(struct spoke_engine *engine, const struct spoke_url *url
 			engine, SPOKE_EINVAL,
 			"URL: consumer:// has no address; give a registry too, as the option "
 			"registry or as url in [registry], or write dubbo://HOST:PORT/SERVICE");
-	} else if (spokei_catalog_registry(url->scheme) || strcmp(url->scheme, "zookeeper") == 0) {
+	} else if (spoke_registry_find(url->scheme)) {
 		spokei_event(
 			engine, SPOKE_EINVAL,
 			"URL: %s:// is a registry; give a registry as the option registry, and "

@@ -21,10 +21,10 @@ SETTING(TIMEOUT, "timeout", DURATION, CALLS,
 	LIVE, RANGE(NS_PER_MS, SPOKEI_TIMEOUT_MAX_NS), PRESET(SPOKEI_TIMEOUT_NS),
 	FIELDS(AT(CONSUMER, timeout_ns), AT(METHOD, timeout_ns), AT(CALL, timeout_ns)))
 SETTING(CLUSTER, "cluster", NAME, CALLS, "policy for calls whose attempt fails",
-	LIVE, NAMES(spokei_catalog_policy_name), PRESET_TEXT("failover"), OBJECTS(policy_at),
+	LIVE, NAMES(policy_name), PRESET_TEXT("failover"), OBJECTS(policy_at),
 	FIELDS(OBJECT(CONSUMER, policy), OBJECT(METHOD, policy), OBJECT(CALL, policy)))
 SETTING(LOADBALANCE, "loadbalance", NAME, CALLS, "load balancer",
-	LIVE, NAMES(spokei_catalog_balancer_name), PRESET_TEXT("random"), OBJECTS(balancer_at),
+	LIVE, NAMES(balancer_name), PRESET_TEXT("random"), OBJECTS(balancer_at),
 	FIELDS(OBJECT(CONSUMER, balancer), OBJECT(METHOD, balancer), OBJECT(CALL, balancer)))
 SETTING(RETRIES, "retries", COUNT, CALLS, "attempts in addition to the first",
 	LIVE, RANGE(0, SPOKEI_RETRIES_MAX), PRESET(SPOKEI_RETRIES_OF_POLICY),

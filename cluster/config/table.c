@@ -3,11 +3,12 @@
  */
 #include "cluster/config/keys.h"
 
-#include "cluster/catalog.h"
+#include "cluster/balancer/balancers.h"
 #include "cluster/config/credentials.h"
 #include "cluster/config/owners.h"
 #include "cluster/config/places.h"
 #include "cluster/config/store.h"
+#include "cluster/policy/policies.h"
 #include "core/base/log.h"
 #include "core/text/secret.h"
 #include "transport/conn/link.h"
@@ -25,6 +26,7 @@
 #include <spoke/lease.h>
 #include <spoke/link.h>
 #include <spoke/provider.h>
+#include <spoke/registry.h>
 #include <spoke/tls.h>
 #include <spoke/value.h>
 
@@ -90,14 +92,24 @@ static const char *log_level_name(unsigned index)
 
 /* --- objects of names */
 
+static const char *policy_name(unsigned index)
+{
+	return spokei_policies[index] ? spokei_policies[index]->name : NULL;
+}
+
 static const void *policy_at(unsigned index)
 {
-	return spokei_catalog_policy(spokei_catalog_policy_name(index));
+	return spokei_policies[index];
+}
+
+static const char *balancer_name(unsigned index)
+{
+	return spokei_balancers[index] ? spokei_balancers[index]->name : NULL;
 }
 
 static const void *balancer_at(unsigned index)
 {
-	return spokei_catalog_balancer(spokei_catalog_balancer_name(index));
+	return spokei_balancers[index];
 }
 
 /* --- checks of texts: functions of rows */
@@ -256,11 +268,8 @@ static const char *check_registry(const struct spokei_check *of, const struct sp
 	if (strcmp(url->scheme, "file") == 0 && (!url->host || *url->host || !*url->path))
 		return "the path must be absolute, on this machine; write e.g. "
 		       "file:///run/spoke/providers";
-	if (spokei_catalog_registry(url->scheme))
-		return NULL;
-	return strcmp(url->scheme, "zookeeper") == 0
-		       ? "this build has no ZooKeeper; build it with libzookeeper-st-dev"
-		       : "not a registry; write " SPOKE_REGISTRY_URLS;
+	return spoke_registry_find(url->scheme) ? NULL
+						: "not a registry; write " SPOKE_REGISTRY_URLS;
 }
 
 static const char *check_backend(const struct spokei_check *of, const struct spoke_url *url)

@@ -10,7 +10,6 @@
  */
 #include "cluster/discovery/keeper.h"
 
-#include "cluster/catalog.h"
 #include "cluster/discovery/cache.h"
 #include "cluster/discovery/override.h"
 #include "cluster/registry/urls.h"
@@ -850,7 +849,7 @@ static int find_kind(struct spoke_engine *engine, const char *scheme,
 {
 	char shown[SHOWN];
 
-	*ret_kind = spokei_catalog_registry(scheme);
+	*ret_kind = spoke_registry_find(scheme);
 	if (*ret_kind)
 		return SPOKE_OK;
 	(void)spokei_log_escape(shown, sizeof(shown), scheme, strlen(scheme));

@@ -3,9 +3,9 @@
  * The built-in policies. Each is a pure function from the history of a call to the next step, and
  * declares which attempts it makes; <spoke/policy.h> says for each how often a request may run.
  */
-#include "core/base/pace.h"
+#include "cluster/policy/policies.h"
 
-#include <spoke/policy.h>
+#include "core/base/pace.h"
 
 static struct spoke_policy_verdict send_attempts(uint32_t count)
 {
@@ -219,4 +219,13 @@ const struct spoke_policy spoke_policy_broadcast = {
 	.next = next_broadcast,
 	.attempts = SPOKE_ATTEMPTS_TO_ALL,
 	.in_order = true, /* all are asked, so no balancer is needed */
+};
+
+/* --- all */
+
+const struct spoke_policy *const spokei_policies[] = {
+	&spoke_policy_failover,  &spoke_policy_failfast,
+	&spoke_policy_failsafe,  &spoke_policy_failback,
+	&spoke_policy_forking,   &spoke_policy_broadcast,
+	&spoke_policy_available, NULL,
 };

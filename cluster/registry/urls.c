@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes and parses lists of URLs. */
+/* Makes and parses lists of URLs, as registries report them. */
 #include "cluster/registry/urls.h"
 
 #include <string.h>

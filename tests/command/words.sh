@@ -49,7 +49,7 @@ done
 
 # complete <word>...: prints the completions of bash for the last word.
 complete() {
-	bash -c '. "$1" || exit 1
+	PATH=$(dirname "$spoke"):$PATH bash -c '. "$1" || exit 1
 	shift
 	COMP_WORDS=("$@")
 	COMP_CWORD=$(($# - 1))

@@ -4,7 +4,6 @@
 #include "tests/integration/zoorig.h"
 #include "core/engine/events.h"
 
-#include "cluster/catalog.h"
 #include "core/engine/engine.h"
 
 #include <spoke/host.h>
@@ -223,7 +222,7 @@ void zoorig_turn_until(uint64_t until_ns, const char *what, const char *file, in
 
 static const struct spoke_registry *table(void)
 {
-	return spokei_catalog_registry("zookeeper");
+	return spoke_registry_find("zookeeper");
 }
 
 int zoorig_open_url(const char *text)

@@ -2,6 +2,7 @@
 /* A simulated consumer: connects to all listed providers and makes calls on a timer. */
 #include "tests/sim/store.h"
 
+#include "cluster/balancer/balancers.h"
 #include "cluster/consumer/parts.h"
 
 #include <stdio.h>
@@ -56,19 +57,10 @@ static const struct spoke_policy *const policies[SIM_POLICIES] = {
 	[SIM_AVAILABLE] = &spoke_policy_available,
 };
 
-static const struct spoke_balancer *const balancers[SIM_BALANCERS] = {
-	&spoke_balancer_random,
-	&spoke_balancer_round_robin,
-	&spoke_balancer_least_active,
-	&spoke_balancer_consistent_hash,
-	&spoke_balancer_shortest_response,
-	&spoke_balancer_two_choices,
-};
-
 static void set_calls(const struct sim_calls_plan *plan, struct spoke_consumer_options *options)
 {
 	options->policy = policies[plan->policy];
-	options->balancer = balancers[plan->balancer];
+	options->balancer = spokei_balancers[plan->balancer];
 	options->retries = plan->retries ? plan->retries : SPOKE_NONE;
 	options->retry_period_ns = plan->period_ns;
 	options->retry_deadline_ns = plan->deadline_ns;

@@ -2,6 +2,8 @@
 /* Draws the plan of a seed: settings of all processes, calls and faults. */
 #include "tests/sim/plan.h"
 
+#include "cluster/balancer/balancers.h"
+
 #include <spoke/call.h>
 #include <spoke/link.h>
 
@@ -98,11 +100,20 @@ static void draw_tickets(struct sim_dice *dice, struct sim_calls_plan *plan)
 	plan->drops_oldest = sim_chance(dice, 500);
 }
 
+static unsigned count_balancers(void)
+{
+	unsigned count = 0;
+
+	while (spokei_balancers[count])
+		count++;
+	return count;
+}
+
 static void draw_calls(struct sim_dice *dice, struct sim_calls_plan *plan)
 {
 	*plan = (struct sim_calls_plan){
 		.policy = draw_policy(dice),
-		.balancer = (unsigned)(sim_throw(dice) % SIM_BALANCERS),
+		.balancer = (unsigned)(sim_throw(dice) % count_balancers()),
 		.idempotent = sim_chance(dice, 400),
 		.retries = (uint32_t)sim_between(dice, 0, 4),
 		.forks = (uint32_t)sim_between(dice, 2, 4),

@@ -94,8 +94,6 @@ enum sim_policy {
 	SIM_POLICIES,
 };
 
-#define SIM_BALANCERS 6u
-
 /* Settings of a consumer's calls: policy, retries, limits. */
 struct sim_calls_plan {
 	enum sim_policy policy;

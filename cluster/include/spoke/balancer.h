@@ -81,6 +81,11 @@ SPOKE_API extern const struct spoke_balancer spoke_balancer_consistent_hash;
 SPOKE_API extern const struct spoke_balancer spoke_balancer_shortest_response;
 SPOKE_API extern const struct spoke_balancer spoke_balancer_two_choices;
 
+/* Returns the balancer of the library with a name, e.g. "random"; NULL if there is none. Any
+ * thread.
+ */
+SPOKE_API const struct spoke_balancer *spoke_balancer_find(const char *name);
+
 SPOKE_END_DECLS
 
 #endif

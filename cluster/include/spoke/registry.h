@@ -85,8 +85,26 @@ struct spoke_registry {
 	void (*close)(void *registry);
 };
 
-/* The URLs of all registries of the library, as error messages and help name them. */
-#define SPOKE_REGISTRY_URLS "file:///PATH, zookeeper://HOST:PORT or static://HOST:PORT"
+/*
+ * The registries of the library: FIRST(scheme, url), then a ROW for each further one.
+ *
+ * - file: a file that the processes of one machine share.
+ * - zookeeper: Dubbo's layout, "zookeeper://host:2181?backup=host2:2181". Published providers are
+ *   ephemeral nodes. Without the client library its open() fails and says so.
+ * - static: its URL contains the providers of all services:
+ *   "static://10.0.0.1:20880?backup=10.0.0.2:20880,[::1]:20880" lists
+ *   "dubbo://10.0.0.1:20880/demo.Echo" and two more for demo.Echo. The parameter "protocol" sets
+ *   another scheme for them. Publishing succeeds and has no effect.
+ */
+#define SPOKE_REGISTRIES(FIRST, ROW)                                                               \
+	FIRST(file, "file:///PATH")                                                                \
+	ROW(zookeeper, "zookeeper://HOST:PORT")                                                    \
+	ROW(static, "static://HOST:PORT")
+
+/* Their URLs, as error messages and help name them: "file:///PATH or zookeeper://HOST:PORT ...". */
+#define SPOKE_REGISTRY_URL(scheme, url) url
+#define SPOKE_REGISTRY_OR_URL(scheme, url) " or " url
+#define SPOKE_REGISTRY_URLS SPOKE_REGISTRIES(SPOKE_REGISTRY_URL, SPOKE_REGISTRY_OR_URL)
 
 /* Returns the registry of a scheme, e.g. "file"; NULL if there is none. A registry that is not
  * built in is found, but open() fails. Any thread. */

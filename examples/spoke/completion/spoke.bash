@@ -2,7 +2,7 @@
 # bash completion for spoke
 _spoke() {
 	local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
-	local verb=${COMP_WORDS[1]} options=
+	local verb=${COMP_WORDS[1]} options= schemes=
 	local verbs="call serve bench ping top ls watch tap lock comet certs config help"
 
 	COMPREPLY=()
@@ -78,10 +78,12 @@ _spoke() {
 		compopt -o nospace
 		if [ "$verb" = lock ]; then
 			mapfile -t COMPREPLY < <(compgen -W "redis:// redis+unix:// sentinel://" -- "$current")
-		elif [ "$verb" != ls ] && [ "$verb" != watch ]; then
-			mapfile -t COMPREPLY < <(compgen -W "dubbo:// msgpack-rpc:// tcp:// unix: file:// zookeeper:// static://" -- "$current")
 		else
-			mapfile -t COMPREPLY < <(compgen -W "file:// zookeeper:// static://" -- "$current")
+			schemes=$(spoke help ls | sed -n '/^REGISTRY is /p' | grep -o '[a-z]*://')
+			if [ "$verb" != ls ] && [ "$verb" != watch ]; then
+				schemes="$schemes dubbo:// msgpack-rpc:// tcp:// unix:"
+			fi
+			mapfile -t COMPREPLY < <(compgen -W "$schemes" -- "$current")
 		fi
 		;;
 	esac

@@ -75,7 +75,7 @@ TEST(md5_handles_block_boundaries)
 		assert_int_equal(spokei_md5(text, cases[i].len).words[0], cases[i].word);
 }
 
-TEST(keys_map_to_same_providers_as_dubbo)
+TEST(consistent_hash_maps_keys_as_dubbo)
 {
 	static const struct {
 		size_t count;
@@ -98,7 +98,7 @@ TEST(keys_map_to_same_providers_as_dubbo)
 	}
 }
 
-TEST(many_keys_map_to_same_providers_as_dubbo)
+TEST(many_consistent_hash_maps_keys_as_dubbo)
 {
 	static const struct {
 		size_t count;

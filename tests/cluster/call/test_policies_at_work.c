@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Policies at work, also driven at random without limits. */
-#include "cluster/catalog.h"
+#include "cluster/policy/policies.h"
 #include "tests/cluster/clusterrig.h"
 #include "tests/cluster/dice.h"
 #include "tests/support/test.h"
@@ -496,7 +496,7 @@ TEST(policies_end_every_call)
 {
 	uint64_t seed = 1;
 
-	for (unsigned i = 0; spokei_catalog_policies[i]; i++)
+	for (unsigned i = 0; spokei_policies[i]; i++)
 		for (unsigned call = 0; call < 20000; call++)
-			carry(spokei_catalog_policy(spokei_catalog_policies[i]->name), &seed);
+			carry(spokei_policies[i], &seed);
 }

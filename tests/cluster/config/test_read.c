@@ -5,6 +5,7 @@
 
 #include <spoke/config.h>
 #include <spoke/host.h>
+#include <spoke/registry.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -291,8 +292,7 @@ TEST(values_are_checked_by_meaning)
 		{ "[registry]\nurl = z k://user:secret@x",
 		  "a.conf:2: url = ...: a scheme is made of letters, digits and + - . only\n" },
 		{ "[registry]\nurl = consul://x",
-		  "a.conf:2: url = consul://x: not a registry; write "
-		  "file:///PATH, zookeeper://HOST:PORT or static://HOST:PORT\n" },
+		  "a.conf:2: url = consul://x: not a registry; write " SPOKE_REGISTRY_URLS "\n" },
 		{ "[provider]\napplication = a\x01",
 		  "a.conf:2: application = a\\x01: not a text; write printable characters\n" },
 	};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verdicts of each policy. */
-#include "cluster/catalog.h"
+#include "cluster/policy/policies.h"
 #include "tests/support/test.h"
 
 enum {
@@ -65,7 +65,7 @@ static void check_rows(const struct spoke_policy *policy, const struct row *rows
 	}
 }
 
-TEST(catalog_finds_every_policy_by_name)
+TEST(list_has_every_policy_in_order)
 {
 	static const struct {
 		const char *name;
@@ -83,15 +83,13 @@ TEST(catalog_finds_every_policy_by_name)
 	};
 
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-		assert_ptr_equal(spokei_catalog_policy(all[i].name), all[i].policy);
+		assert_ptr_equal(spokei_policies[i], all[i].policy);
 		assert_string_equal(all[i].policy->name, all[i].name);
-		assert_string_equal(spokei_catalog_policies[i]->name, all[i].name);
 		assert_int_equal(all[i].policy->retries, all[i].retries);
 		assert_int_equal(all[i].policy->repeats, all[i].repeats);
 		assert_int_equal(all[i].policy->in_order, all[i].in_order);
 	}
-	assert_null(spokei_catalog_policies[sizeof(all) / sizeof(all[0])]);
-	assert_null(spokei_catalog_policy("failwhale"));
+	assert_null(spokei_policies[sizeof(all) / sizeof(all[0])]);
 }
 
 /* Does a policy finish after a first attempt, or a last one, that has ended like this? */
@@ -174,9 +172,8 @@ static void check_declared(const struct spoke_policy *policy, bool idempotent)
 
 TEST(policies_keep_what_they_declare)
 {
-	for (unsigned i = 0; spokei_catalog_policies[i]; i++) {
-		const struct spoke_policy *policy = spokei_catalog_policy(
-			spokei_catalog_policies[i]->name);
+	for (unsigned i = 0; spokei_policies[i]; i++) {
+		const struct spoke_policy *policy = spokei_policies[i];
 
 		check_declared(policy, false);
 		check_declared(policy, true);
@@ -207,9 +204,8 @@ TEST(only_failsafe_hides_errors)
 		struct spoke_policy_history history = history_of(&row);
 
 		history.retries = 0;
-		for (unsigned i = 0; spokei_catalog_policies[i]; i++) {
-			const struct spoke_policy *policy = spokei_catalog_policy(
-				spokei_catalog_policies[i]->name);
+		for (unsigned i = 0; spokei_policies[i]; i++) {
+			const struct spoke_policy *policy = spokei_policies[i];
 			struct spoke_policy_verdict verdict = policy->next(&history);
 
 			assert_int_equal(verdict.step, FINISH);

@@ -3,7 +3,6 @@
 #include "registryrig.h"
 #include "tests/support/test.h"
 
-#include "cluster/catalog.h"
 #include "cluster/registry/registries.h"
 
 #include <errno.h>
@@ -134,24 +133,26 @@ RIG_TEST(enomem_fails_request_or_open)
 	spokei_faults_heal(&one->faulty);
 }
 
-TEST(catalog_finds_registry_by_scheme)
+TEST(registry_is_found_by_scheme)
 {
-	assert_ptr_equal(spokei_catalog_registry("static"), &spokei_registry_static);
-	assert_non_null(spokei_catalog_registry("file"));
-	assert_null(spokei_catalog_registry("statics"));
 	assert_ptr_equal(spoke_registry_find("static"), &spokei_registry_static);
-	assert_non_null(spoke_registry_find("zookeeper"));
+	assert_ptr_equal(spoke_registry_find("zookeeper"), &spokei_registry_zookeeper);
+	assert_null(spoke_registry_find("statics"));
 	assert_null(spoke_registry_find("dubbo"));
 	assert_null(spoke_registry_find(NULL));
 }
 
-/* Messages and help name the registries by this text. */
-TEST(each_registry_is_named_in_messages)
+TEST(rows_have_schemes_and_urls_of_registries)
 {
-	for (unsigned i = 0; spokei_catalog_registries[i]; i++) {
-		char begin[32];
+	static const char *const urls[] = {
+#define ROW(scheme, url) #scheme, url,
+		SPOKE_REGISTRIES(ROW, ROW)
+#undef ROW
+	};
 
-		(void)snprintf(begin, sizeof(begin), "%s://", spokei_catalog_registries[i]->scheme);
-		assert_non_null(strstr(SPOKE_REGISTRY_URLS, begin));
+	for (unsigned i = 0; spokei_registries[i]; i++) {
+		assert_string_equal(spokei_registries[i]->scheme, urls[2 * i]);
+		assert_memory_equal(urls[2 * i + 1], urls[2 * i], strlen(urls[2 * i]));
+		assert_non_null(strstr(SPOKE_REGISTRY_URLS, urls[2 * i + 1]));
 	}
 }
