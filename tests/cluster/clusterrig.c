@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fixture of consumer tests: see clusterrig.h. */
 #include "tests/cluster/clusterrig.h"
+#include "tests/support/scene.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,16 +149,11 @@ void clusterrig_provide(unsigned count)
 
 /* --- set-up */
 
-int clusterrig_set_up(void **state)
+RIG_STEP(clusterrig_set_up)
 {
-	struct spoke_engine_options with = { 0 };
-
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
-	if (!spokei_world_init(&rig.world, 5))
-		return -1;
-	spokei_world_process_init(&rig.process, &rig.world);
-	spokei_faults_init(&rig.faulty, &rig.process.env);
+	scene_open(&rig.world, 5);
+	rig.engine = scene_engine(&rig.world, &rig.process, &rig.faulty, NULL);
 	for (unsigned i = 0; i < RIG_PROVIDERS; i++) {
 		struct rig_provider *by = &rig.providers[i];
 
@@ -165,8 +161,6 @@ int clusterrig_set_up(void **state)
 		(void)snprintf(by->address, sizeof(by->address), "127.0.0.1:%u", 20880 + i);
 		(void)snprintf(by->url, sizeof(by->url), "dubbo://%s", by->address);
 	}
-	with.env = &rig.faulty.env;
-	return spoke_engine_new(&with, &rig.engine);
 }
 
 RIG_STEP(clusterrig_tear_down)
@@ -174,15 +168,12 @@ RIG_STEP(clusterrig_tear_down)
 	for (unsigned i = 0; i < RIG_PROVIDERS; i++)
 		if (rig.providers[i].engine)
 			clusterrig_kill(i);
-	spoke_engine_free(rig.engine);
+	scene_leave(&rig.process, NULL, &rig.engine);
 	assert_int_equal(rig.ended, rig.call_count);
 	for (unsigned i = 0; i < rig.call_count; i++) {
 		assert_int_equal(rig.calls[i].ends, 1);
 		assert_int_equal(rig.calls[i].settled, rig.calls[i].error == SPOKE_EDEFERRED);
 	}
-	assert_int_equal(rig.process.blocks, 0);
-	assert_int_equal(rig.process.user.fds, 0);
-	spokei_world_process_fini(&rig.process);
 	for (unsigned i = 0; i < RIG_PROVIDERS; i++)
 		spokei_world_process_fini(&rig.providers[i].process);
 	spokei_world_fini(&rig.world);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program of spoke and the bytes of a Java program: see javarig.h. */
 #include "tests/cluster/javarig.h"
+#include "tests/support/scene.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,33 +16,26 @@ static struct javarig *const rig = &javarig;
 
 /* --- set-up */
 
-int javarig_set_up(void **state)
+RIG_STEP(javarig_set_up)
 {
-	struct spoke_engine_options with = { .env = &rig->process.env };
-
-	(void)state;
 	memset(rig, 0, sizeof(*rig));
 	rig->listener = -1;
 	rig->conn.fd = -1;
-	if (!spokei_world_init(&rig->world, 5))
-		return -1;
-	spokei_world_process_init(&rig->process, &rig->world);
+	scene_open(&rig->world, 5);
+	rig->engine = scene_engine(&rig->world, &rig->process, NULL, NULL);
 	peer_init(&rig->peer, &rig->world);
 	spokei_buffer_init(&rig->in, &rig->peer.process.env, BYTES_MAX);
 	spokei_buffer_init(&rig->scratch, &rig->peer.process.env, BYTES_MAX);
-	return spoke_engine_new(&with, &rig->engine);
 }
 
 RIG_STEP(javarig_tear_down)
 {
 	spoke_engine_free(rig->engine);
-	assert_int_equal(rig->process.blocks, 0);
-	assert_int_equal(rig->process.user.fds, 0);
+	scene_leave(&rig->process, NULL, NULL);
 	peer_close(&rig->conn);
 	spokei_buffer_fini(&rig->in);
 	spokei_buffer_fini(&rig->scratch);
 	peer_fini(&rig->peer);
-	spokei_world_process_fini(&rig->process);
 	spokei_world_fini(&rig->world);
 }
 

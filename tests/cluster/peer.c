@@ -2,6 +2,7 @@
 /* A peer without an engine: see peer.h. */
 #include "tests/cluster/peer.h"
 
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 #include "transport/conn/link.h"
 
@@ -22,9 +23,8 @@ void peer_init(struct peer *peer, struct spokei_world *world)
 
 void peer_fini(struct peer *peer)
 {
-	spokei_vnet_kill(&peer->process.user);
+	scene_kill(&peer->process);
 	assert_int_equal(peer->process.blocks, 0);
-	spokei_world_process_fini(&peer->process);
 }
 
 int peer_listen(struct peer *peer, const char *at)

@@ -278,7 +278,7 @@ static void end_all(struct stage *stage)
 	stage_free_server(stage);
 }
 
-int stage_tear_down(void **state)
+RIG_STEP(stage_tear_down)
 {
 	struct stage *stage = *state;
 
@@ -298,7 +298,6 @@ int stage_tear_down(void **state)
 	assert_int_equal(rmdir(stage->folder), 0);
 	free(stage->args);
 	free(stage);
-	return 0;
 }
 
 struct stage *stage_bare(void **state)

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "tests/integration/harness.h"
 #include "cluster/endpoints/directory.h"
+#include "tests/support/scene.h"
 
 #include <spoke/consumer.h>
 #include <spoke/host.h>
@@ -352,7 +353,7 @@ struct stage_case {
 
 static void open_virtual(struct stage *stage)
 {
-	assert_true(spokei_world_init(&stage->world, 29));
+	scene_open(&stage->world, 29);
 	for (unsigned i = 0; i < 3; i++)
 		spokei_world_process_init(&stage->processes[i], &stage->world);
 	if (stage->on == STAGE_ROUGH)

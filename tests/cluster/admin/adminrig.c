@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An admin page in the virtual world, and its clients. */
 #include "tests/cluster/admin/adminrig.h"
+#include "tests/support/scene.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -47,7 +48,7 @@ void adminrig_open_bare(void)
 	struct spoke_engine_options options = { .env = &adminrig.faulty.env };
 
 	adminrig = (struct adminrig){ .engine = NULL };
-	assert_true(spokei_world_init(&adminrig.world, 11));
+	scene_open(&adminrig.world, 11);
 	spokei_vnet_observe(adminrig.world.net, note_accepted, &adminrig);
 	spokei_world_process_init(&adminrig.server, &adminrig.world);
 	spokei_world_process_init(&adminrig.client, &adminrig.world);
@@ -68,13 +69,8 @@ void adminrig_open(void)
 
 void adminrig_close(void)
 {
-	spoke_engine_free(adminrig.engine);
-	assert_int_equal(adminrig.faulty.blocks, 0);
-	assert_int_equal(adminrig.faulty.fds, 0);
-	assert_int_equal(adminrig.server.user.fds, 0);
-	spokei_vnet_kill(&adminrig.client.user);
-	spokei_world_process_fini(&adminrig.server);
-	spokei_world_process_fini(&adminrig.client);
+	scene_leave(&adminrig.server, &adminrig.faulty, &adminrig.engine);
+	scene_kill(&adminrig.client);
 	spokei_world_fini(&adminrig.world);
 	free(adminrig.got);
 }
@@ -96,47 +92,24 @@ void adminrig_run(uint64_t ns)
 
 int adminrig_connect(void)
 {
-	const struct spoke_env *env = &adminrig.client.env;
-	struct spoke_address address;
-	int status;
-	int fd;
-
-	assert_int_equal(env->net->parse(env->ctx, ADMINRIG_AT, &address), 0);
-	status = env->net->connect(env->ctx, &address, &fd);
-	assert_true(status == 0 || status == -EINPROGRESS);
-	return fd;
+	return scene_connect(&adminrig.client.env, ADMINRIG_AT);
 }
 
 void adminrig_send(int fd, const char *text)
 {
-	const struct spoke_env *env = &adminrig.client.env;
-	struct iovec part = { (void *)(uintptr_t)text, strlen(text) };
-
-	assert_int_equal(env->net->write(env->ctx, fd, &part, 1), (ssize_t)strlen(text));
+	scene_write(&adminrig.client.env, fd, text, strlen(text));
 }
 
 const char *adminrig_read(int fd, bool *ret_ended)
 {
-	const struct spoke_env *env = &adminrig.client.env;
-	size_t len = 0;
-	ssize_t got;
-
-	do {
-		adminrig_run(MS);
-		got = env->net->read(env->ctx, fd, adminrig.got + len, ADMINRIG_READ_MAX - 1 - len);
-		if (got > 0)
-			len += (size_t)got;
-	} while (got > 0);
-	adminrig.got[len] = '\0';
-	*ret_ended = got != -EAGAIN;
+	(void)scene_hear(&adminrig.world, &adminrig.client.env, fd, adminrig.got, ADMINRIG_READ_MAX,
+			 ret_ended);
 	return adminrig.got;
 }
 
 void adminrig_hang_up(int fd)
 {
-	const struct spoke_env *env = &adminrig.client.env;
-
-	env->net->close(env->ctx, fd);
+	scene_hang_up(&adminrig.client.env, fd);
 }
 
 const char *adminrig_ask(const char *request)

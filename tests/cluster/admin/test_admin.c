@@ -6,6 +6,7 @@
 #include "core/virtual/files.h"
 #include "tests/cluster/admin/adminrig.h"
 #include "tests/core/json/jsonread.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 #include "transport/http/request.h"
 
@@ -292,12 +293,7 @@ TEST(page_that_any_host_may_read_says_so)
 
 static unsigned count_events(const char *words)
 {
-	struct spoke_event event = { .number = 0 };
-	unsigned count = 0;
-
-	while (spoke_event_get(rig.engine, event.number + 1, &event) == SPOKE_OK)
-		count += strstr(event.text, words) != NULL;
-	return count;
+	return scene_events(rig.engine, words);
 }
 
 TEST(client_that_speaks_tls_at_a_plain_page_is_reported)

@@ -7,6 +7,7 @@
 #include "cluster/admin/parts.h"
 #include "core/virtual/files.h"
 #include "tests/cluster/securerig.h"
+#include "tests/support/scene.h"
 #include "transport/stream/tls/tls.h"
 
 #include <spoke/stats.h>
@@ -215,12 +216,7 @@ TEST(stream_of_a_replaced_token_is_ended)
 /* Counts the events of the page's engine that contain the words. */
 static unsigned count_events(const char *words)
 {
-	struct spoke_event event = { .number = 0 };
-	unsigned count = 0;
-
-	while (spoke_event_get(adminrig.engine, event.number + 1, &event) == SPOKE_OK)
-		count += strstr(event.text, words) != NULL;
-	return count;
+	return scene_events(adminrig.engine, words);
 }
 
 static uint64_t stat_of(enum spoke_stat stat)

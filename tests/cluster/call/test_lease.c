@@ -2,6 +2,7 @@
 /* Calls under a lease: their beginning, their write, and the end of the lease. */
 #include "tests/cluster/call/leasing.h"
 #include "tests/cluster/peer.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 #include "transport/wire/catalog.h"
 
@@ -74,15 +75,12 @@ static void leasedrig_pass(uint64_t ns)
 
 STEP(leasedrig_set_up)
 {
-	struct spoke_engine_options with = { .env = &rig.process.env };
-
 	memset(&rig, 0, sizeof(rig));
 	rig.conn.fd = -1;
-	assert_true(spokei_world_init(&rig.world, 3));
-	spokei_world_process_init(&rig.process, &rig.world);
+	scene_open(&rig.world, 3);
+	rig.engine = scene_engine(&rig.world, &rig.process, NULL, NULL);
 	peer_init(&rig.peer, &rig.world);
 	rig.listener = peer_listen(&rig.peer, RIG_AT);
-	assert_int_equal(spoke_engine_new(&with, &rig.engine), 0);
 	leasing_begin(&rig.world, rig.engine);
 	leasing_count("reports", "41");
 }
@@ -94,11 +92,9 @@ STEP(leasedrig_tear_down)
 	leasing_end();
 	for (unsigned i = 0; i < rig.begun; i++)
 		assert_int_equal(rig.calls[i].ends, 1);
-	assert_int_equal(rig.process.blocks, 0);
-	assert_int_equal(rig.process.user.fds, 0);
+	scene_leave(&rig.process, NULL, NULL);
 	peer_close(&rig.conn);
 	peer_fini(&rig.peer);
-	spokei_world_process_fini(&rig.process);
 	spokei_world_fini(&rig.world);
 }
 
@@ -425,7 +421,6 @@ TEST(call_is_refused_when_its_lease_is_over)
 TEST(lease_of_another_engine_is_rejected)
 {
 	struct spokei_world_process process;
-	struct spoke_engine_options with = { .env = &process.env };
 	const struct spoke_consumer_options consumer = { .url = "dubbo://" RIG_AT "/demo.Echo" };
 	struct spoke_call_options options;
 	struct spoke_consumer *other;
@@ -434,8 +429,7 @@ TEST(lease_of_another_engine_is_rejected)
 
 	leasedrig_begin();
 	options = (struct spoke_call_options){ .lease = rig.lease };
-	spokei_world_process_init(&process, &rig.world);
-	assert_int_equal(spoke_engine_new(&with, &engine), 0);
+	engine = scene_engine(&rig.world, &process, NULL, NULL);
 	assert_int_equal(spoke_consumer_new(engine, &consumer, &other), 0);
 	assert_int_equal(spoke_consumer_method(other, "echo", NULL, &method), 0);
 	assert_int_equal(leasedrig_try(method, 10, &options), SPOKE_EINVAL);

@@ -2,6 +2,7 @@
 /* The late write of a former holder is refused by the provider that the next holder has called. */
 #include "cluster/consumer/parts.h"
 #include "tests/cluster/lease/leaserig.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
@@ -99,8 +100,7 @@ static int tear_down(void **state)
 	leaserig_leave(&leaserig.two);
 	spoke_engine_free(rig.engine);
 	spoke_fence_free(rig.fence);
-	assert_int_equal(rig.process.blocks, 0);
-	spokei_world_process_fini(&rig.process);
+	scene_leave(&rig.process, NULL, NULL);
 	return leaserig_tear_down(state);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A gateway in the virtual world, and its clients. */
 #include "tests/cluster/comet/cometrig.h"
+#include "tests/support/scene.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -62,19 +63,15 @@ static void note_accepted(void *arg, const struct spokei_vnet_news *news)
 
 struct spoke_comet_options cometrig_begin(void)
 {
-	struct spoke_engine_options options = { .env = &cometrig.faulty.env };
-
 	cometrig = (struct cometrig){ .engine = NULL };
-	assert_true(spokei_world_init(&cometrig.world, 17));
+	scene_open(&cometrig.world, 17);
 	spokei_vnet_observe(cometrig.world.net, note_accepted, &cometrig);
-	spokei_world_process_init(&cometrig.server, &cometrig.world);
+	cometrig.engine = scene_engine(&cometrig.world, &cometrig.server, &cometrig.faulty, NULL);
 	spokei_world_process_init(&cometrig.client, &cometrig.world);
-	spokei_faults_init(&cometrig.faulty, &cometrig.server.env);
 	cometrig.got = malloc(COMETRIG_READ_MAX);
 	cometrig.lines = malloc(COMETRIG_READ_MAX);
 	assert_non_null(cometrig.got);
 	assert_non_null(cometrig.lines);
-	assert_int_equal(spoke_engine_new(&options, &cometrig.engine), SPOKE_OK);
 	return (struct spoke_comet_options){
 		.listen = COMETRIG_AT,
 		.query_user = true,
@@ -91,13 +88,8 @@ void cometrig_make(const struct spoke_comet_options *options)
 
 void cometrig_close(void)
 {
-	spoke_engine_free(cometrig.engine);
-	assert_int_equal(cometrig.faulty.blocks, 0);
-	assert_int_equal(cometrig.faulty.fds, 0);
-	assert_int_equal(cometrig.server.user.fds, 0);
-	spokei_vnet_kill(&cometrig.client.user);
-	spokei_world_process_fini(&cometrig.server);
-	spokei_world_process_fini(&cometrig.client);
+	scene_leave(&cometrig.server, &cometrig.faulty, &cometrig.engine);
+	scene_kill(&cometrig.client);
 	spokei_world_fini(&cometrig.world);
 	free(cometrig.got);
 	free(cometrig.lines);
@@ -124,24 +116,15 @@ void cometrig_run(uint64_t ns)
 
 int cometrig_connect(void)
 {
-	const struct spoke_env *env = &cometrig.client.env;
-	struct spoke_address address;
-	int status;
-	int fd;
+	int fd = scene_connect(&cometrig.client.env, COMETRIG_AT);
 
-	assert_int_equal(env->net->parse(env->ctx, COMETRIG_AT, &address), 0);
-	status = env->net->connect(env->ctx, &address, &fd);
-	assert_true(status == 0 || status == -EINPROGRESS);
 	cometrig_run(MS);
 	return fd;
 }
 
 void cometrig_send_bytes(int fd, const void *bytes, size_t len)
 {
-	const struct spoke_env *env = &cometrig.client.env;
-	struct iovec part = { (void *)(uintptr_t)bytes, len };
-
-	assert_int_equal(env->net->write(env->ctx, fd, &part, 1), (ssize_t)len);
+	scene_write(&cometrig.client.env, fd, bytes, len);
 }
 
 void cometrig_send(int fd, const char *text)
@@ -151,28 +134,18 @@ void cometrig_send(int fd, const char *text)
 
 const char *cometrig_read(int fd, bool *ret_ended)
 {
-	const struct spoke_env *env = &cometrig.client.env;
-	size_t len = 0;
-	ssize_t got;
+	bool ended;
 
-	do {
-		cometrig_run(MS);
-		got = env->net->read(env->ctx, fd, cometrig.got + len, COMETRIG_READ_MAX - 1 - len);
-		if (got > 0)
-			len += (size_t)got;
-	} while (got > 0);
-	cometrig.got[len] = '\0';
-	cometrig.got_len = len;
+	cometrig.got_len = scene_hear(&cometrig.world, &cometrig.client.env, fd, cometrig.got,
+				      COMETRIG_READ_MAX, &ended);
 	if (ret_ended)
-		*ret_ended = got != -EAGAIN;
+		*ret_ended = ended;
 	return cometrig.got;
 }
 
 void cometrig_hang_up(int fd)
 {
-	const struct spoke_env *env = &cometrig.client.env;
-
-	env->net->close(env->ctx, fd);
+	scene_hang_up(&cometrig.client.env, fd);
 	cometrig_run(MS);
 }
 

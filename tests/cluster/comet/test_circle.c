@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gateways of three engines that have joined: pushes to one reach the users of all. */
 #include "tests/cluster/comet/cometrig.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 
 #include <errno.h>
@@ -95,13 +96,9 @@ FIXTURE(set_up, tear_down);
 /* Opens a stream of events at a gateway; reads its first event. */
 static int open_at(const char *at, const char *query)
 {
-	const struct spoke_env *env = &cometrig.client.env;
-	struct spoke_address address;
+	int fd = scene_connect(&cometrig.client.env, at);
 	char text[256];
-	int fd;
 
-	assert_int_equal(env->net->parse(env->ctx, at, &address), 0);
-	assert_int_equal(env->net->connect(env->ctx, &address, &fd), -EINPROGRESS);
 	cometrig_run(MS);
 	(void)snprintf(text, sizeof(text),
 		       "GET /spoke/events?%s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", query);

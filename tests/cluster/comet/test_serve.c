@@ -5,6 +5,7 @@
 #include "core/virtual/files.h"
 #include "tests/cluster/admin/promread.h"
 #include "tests/cluster/comet/cometrig.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 
 #include <spoke/config.h>
@@ -152,13 +153,9 @@ TEST(kick_by_rpc_closes)
 /* Sends a GET to the service; returns the response. */
 static const char *get(const char *path)
 {
-	const struct spoke_env *env = &cometrig.client.env;
-	struct spoke_address address;
+	int fd = scene_connect(&cometrig.client.env, AT);
 	char request[256];
-	int fd;
 
-	assert_int_equal(env->net->parse(env->ctx, AT, &address), 0);
-	assert_int_equal(env->net->connect(env->ctx, &address, &fd), -EINPROGRESS);
 	cometrig_run(MS);
 	(void)snprintf(request, sizeof(request),
 		       "GET /spoke.Comet/%s HTTP/1.1\r\nHost: " AT "\r\n\r\n", path);
@@ -346,12 +343,7 @@ FIXTURE(NULL, reload_tear_down);
 
 static bool has_event(const char *text)
 {
-	struct spoke_event event;
-
-	for (uint64_t i = 1; spoke_event_get(cometrig.engine, i, &event) == SPOKE_OK; i++)
-		if (strstr(event.text, text))
-			return true;
-	return false;
+	return scene_events(cometrig.engine, text) > 0;
 }
 
 static const char *ask_with(const char *path, const char *host, const char *fields)

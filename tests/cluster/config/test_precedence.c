@@ -2,6 +2,7 @@
 /* The precedence of settings: for each pair of sources in the table below, the lower row wins. */
 #include "cluster/consumer/settings.h"
 #include "core/virtual/world.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 
 #include <spoke/config.h>
@@ -43,22 +44,15 @@ static struct spokei_world world;
 static struct spokei_world_process process;
 static struct spoke_engine *engine;
 
-static int set_up(void **state)
+STEP(set_up)
 {
-	struct spoke_engine_options options = { .env = &process.env };
-
-	(void)state;
-	if (!spokei_world_init(&world, 3))
-		return -1;
-	spokei_world_process_init(&process, &world);
-	return spoke_engine_new(&options, &engine);
+	scene_open(&world, 3);
+	engine = scene_engine(&world, &process, NULL, NULL);
 }
 
 STEP(tear_down)
 {
-	spoke_engine_free(engine);
-	assert_int_equal(process.blocks, 0);
-	spokei_world_process_fini(&process);
+	scene_leave(&process, NULL, &engine);
 	spokei_world_fini(&world);
 }
 

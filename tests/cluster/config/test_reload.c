@@ -5,6 +5,7 @@
 #include "core/base/log.h"
 #include "core/engine/engine.h"
 #include "tests/cluster/config/configrig.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 
 #include <signal.h>
@@ -127,12 +128,7 @@ TEST(parsed_text_cannot_be_reloaded)
 
 static bool has_event(const char *text)
 {
-	struct spoke_event event;
-
-	for (uint64_t i = 1; spoke_event_get(rig.engine, i, &event) == SPOKE_OK; i++)
-		if (strstr(event.text, text))
-			return true;
-	return false;
+	return scene_events(rig.engine, text) > 0;
 }
 
 TEST(sighup_reloads_file)
@@ -205,7 +201,6 @@ TEST(config_can_outlive_engine)
 TEST(config_can_move_to_another_engine)
 {
 	struct spoke_provider_options serving = { 0 };
-	struct spoke_engine_options options = { 0 };
 	struct spokei_world_process other;
 	struct spoke_provider *provider;
 	struct spoke_engine *engine;
@@ -214,9 +209,7 @@ TEST(config_can_move_to_another_engine)
 	clusterrig_free_consumer();
 	serving.config = configrig.config;
 	for (unsigned i = 0; i < 2; i++) {
-		spokei_world_process_init(&other, &rig.world);
-		options.env = &other.env;
-		assert_int_equal(spoke_engine_new(&options, &engine), SPOKE_OK);
+		engine = scene_engine(&rig.world, &other, NULL, NULL);
 		assert_int_equal(spoke_provider_new(engine, &serving, &provider), SPOKE_OK);
 		assert_int_equal(spoke_config_reload_on_signal(configrig.config, engine), SPOKE_OK);
 		assert_ptr_equal(spokei_config_engine(configrig.config), engine);
@@ -273,22 +266,17 @@ TEST(callback_of_reload_cannot_reload)
 TEST(config_belongs_to_one_engine)
 {
 	struct spoke_consumer_options options = { .url = "dubbo://127.0.0.1:1/S" };
-	struct spoke_engine_options with = { 0 };
 	struct spokei_world_process other;
 	struct spoke_consumer *consumer;
 	struct spoke_engine *engine;
 
 	begin("");
-	spokei_world_process_init(&other, &rig.world);
-	with.env = &other.env;
+	engine = scene_engine(&rig.world, &other, NULL, NULL);
 	options.config = configrig.config;
-	assert_int_equal(spoke_engine_new(&with, &engine), SPOKE_OK);
 	assert_int_equal(spoke_consumer_new(engine, &options, &consumer), SPOKE_EINVAL);
 	assert_string_equal(spoke_engine_why(engine),
 			    "option config: belongs to another engine; load one config per engine");
-	spoke_engine_free(engine);
-	assert_int_equal(other.blocks, 0);
-	spokei_world_process_fini(&other);
+	scene_leave(&other, NULL, &engine);
 }
 
 /* --- without memory */

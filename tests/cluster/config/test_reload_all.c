@@ -32,6 +32,7 @@
 #include "core/virtual/files.h"
 #include "core/virtual/world.h"
 #include "examples/spoke/issue.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 #include "transport/conn/link.h"
 #include "transport/listen/group.h"
@@ -344,7 +345,7 @@ static void begin_with(struct cast *cast, const char *text, const struct code *c
 	struct spoke_engine_options with = code->engine;
 
 	memset(cast, 0, sizeof(*cast));
-	assert_true(spokei_world_init(&cast->world, 1));
+	scene_open(&cast->world, 1);
 	spokei_world_process_init(&cast->process, &cast->world);
 	with.env = &cast->process.env;
 	put(cast, FILE_NAME, text);
@@ -975,8 +976,7 @@ static int issue(void **state)
 	int error;
 
 	(void)state;
-	if (!spokei_world_init(&world, 1))
-		return -1;
+	scene_open(&world, 1);
 	spokei_world_process_init(&process, &world);
 	error = issue_make(&process.env, &options, &issued);
 	spokei_world_process_fini(&process);

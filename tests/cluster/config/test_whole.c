@@ -16,6 +16,7 @@
 #include "core/virtual/files.h"
 #include "core/virtual/world.h"
 #include "examples/spoke/issue.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 #include "transport/listen/group.h"
 
@@ -96,7 +97,7 @@ STEP(set_up)
 	struct spoke_engine_options with = { .pool_queue = 1 };
 
 	memset(&rig, 0, sizeof(rig));
-	assert_true(spokei_world_init(&rig.world, 1));
+	scene_open(&rig.world, 1);
 	spokei_world_process_init(&rig.process, &rig.world);
 	spokei_faults_init(&rig.faulty, &rig.process.env);
 	with.env = &rig.faulty.env;
@@ -168,12 +169,7 @@ static void release_pool(void)
 
 static bool has_event(const char *text)
 {
-	struct spoke_event event;
-
-	for (uint64_t i = 1; spoke_event_get(rig.engine, i, &event) == 0; i = event.number + 1)
-		if (strstr(event.text, text))
-			return true;
-	return false;
+	return scene_events(rig.engine, text) > 0;
 }
 
 static bool asks_for(const char *token)

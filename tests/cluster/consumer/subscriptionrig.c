@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fixture of subscription tests: see subscriptionrig.h. */
 #include "tests/cluster/consumer/subscriptionrig.h"
+#include "tests/support/scene.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,8 +17,7 @@ int subscriptionrig_set_up(void **state)
 	(void)state;
 	subscriptionrig = (struct subscriptionrig){ 0 };
 	fakereg = (struct fakereg){ 0 };
-	if (!spokei_world_init(&subscriptionrig.world, 1))
-		return -1;
+	scene_open(&subscriptionrig.world, 1);
 	for (int i = 0; i < PROCESSES; i++)
 		spokei_world_process_init(&subscriptionrig.processes[i], &subscriptionrig.world);
 	spokei_faults_init(&subscriptionrig.faulty, &subscriptionrig.processes[CLIENT].env);

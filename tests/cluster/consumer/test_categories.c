@@ -3,6 +3,7 @@
 #include "cluster/call/method.h"
 #include "cluster/consumer/parts.h"
 #include "tests/cluster/consumer/subscriptionrig.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 
 #include <stdio.h>
@@ -73,14 +74,7 @@ static uint64_t timeout_of(const char *name)
 
 static unsigned events(const char *text)
 {
-	struct spoke_event event;
-	unsigned found = 0;
-
-	for (uint64_t number = 1;
-	     spoke_event_get(subscriptionrig.engines[CLIENT], number, &event) == 0;
-	     number = event.number + 1)
-		found += strstr(event.text, text) != NULL;
-	return found;
+	return scene_events(subscriptionrig.engines[CLIENT], text);
 }
 
 /* --- consumers */

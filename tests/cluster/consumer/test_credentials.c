@@ -2,6 +2,7 @@
 /* What a consumer shows to providers: its own token, and signatures; and to which of them. */
 #include "core/virtual/files.h"
 #include "core/virtual/world.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 
 #include <spoke/config.h>
@@ -49,11 +50,9 @@ static void handle(struct spoke_request *request, void *arg)
 
 static int begin_side(struct side *side, const char *file)
 {
-	struct spoke_engine_options with = { .env = &side->process.env };
-
-	spokei_world_process_init(&side->process, &rig.world);
+	side->engine = scene_engine(&rig.world, &side->process, NULL, NULL);
 	(void)snprintf(side->file, sizeof(side->file), "%s", file);
-	return spoke_engine_new(&with, &side->engine);
+	return 0;
 }
 
 static int set_up(void **state)
@@ -69,8 +68,7 @@ static void end_side(struct side *side)
 {
 	spoke_engine_free(side->engine);
 	spoke_config_free(side->config);
-	assert_int_equal(side->process.blocks, 0);
-	spokei_world_process_fini(&side->process);
+	scene_leave(&side->process, NULL, NULL);
 }
 
 static void pass(uint64_t ns)
@@ -174,12 +172,7 @@ static bool has_sent(const char *text)
 
 static unsigned count_events(const char *words)
 {
-	struct spoke_event event = { .number = 0 };
-	unsigned count = 0;
-
-	while (spoke_event_get(rig.consumes.engine, event.number + 1, &event) == SPOKE_OK)
-		count += strstr(event.text, words) != NULL;
-	return count;
+	return scene_events(rig.consumes.engine, words);
 }
 
 /* --- tokens */

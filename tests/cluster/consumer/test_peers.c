@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A consumer and peers controlled by the test. */
 #include "tests/cluster/peer.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 #include "transport/wire/catalog.h"
 
@@ -43,33 +44,29 @@ STEP(set_up)
 		.more_urls = more,
 		.more_count = *state != NULL,
 	};
-	struct spoke_engine_options with = { .env = &rig.process.env, .timers_max = 64 };
+	struct spoke_engine_options with = { .timers_max = 64 };
 
 	memset(&rig, 0, sizeof(rig));
 	rig.conns[0].fd = -1;
 	rig.conns[1].fd = -1;
-	assert_true(spokei_world_init(&rig.world, 3));
-	spokei_world_process_init(&rig.process, &rig.world);
+	scene_open(&rig.world, 3);
+	rig.engine = scene_engine(&rig.world, &rig.process, NULL, &with);
 	peer_init(&rig.peer, &rig.world);
 	rig.listeners[0] = peer_listen(&rig.peer, "127.0.0.1:20880");
 	rig.listeners[1] = peer_listen(&rig.peer, "127.0.0.1:20881");
 	if (*state)
 		spokei_vnet_route(rig.world.net, "127.0.0.1:20880", SPOKEI_VNET_SILENT);
-	assert_int_equal(spoke_engine_new(&with, &rig.engine), 0);
 	assert_int_equal(spoke_consumer_new(rig.engine, &options, &rig.consumer), 0);
 	assert_int_equal(spoke_consumer_method(rig.consumer, "echo", NULL, &rig.echo), 0);
 }
 
 STEP(tear_down)
 {
-	spoke_engine_free(rig.engine);
+	scene_leave(&rig.process, NULL, &rig.engine);
 	assert_int_equal(rig.ends, rig.calls);
-	assert_int_equal(rig.process.blocks, 0);
-	assert_int_equal(rig.process.user.fds, 0);
 	peer_close(&rig.conns[0]);
 	peer_close(&rig.conns[1]);
 	peer_fini(&rig.peer);
-	spokei_world_process_fini(&rig.process);
 	spokei_world_fini(&rig.world);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fixture of keeper tests: see keeperrig.h. */
 #include "tests/cluster/discovery/keeperrig.h"
+#include "tests/support/scene.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -58,8 +59,7 @@ int keeperrig_set_up(void **state)
 	(void)state;
 	keeperrig = (struct keeperrig){ 0 };
 	fakereg = (struct fakereg){ 0 };
-	if (!spokei_world_init(&keeperrig.world, 1))
-		return -1;
+	scene_open(&keeperrig.world, 1);
 	spokei_world_process_init(&keeperrig.process, &keeperrig.world);
 	keeperrig.env = keeperrig.process.env;
 	keeperrig.env.files = &files;
@@ -155,11 +155,5 @@ size_t keeperrig_true(void)
 
 unsigned keeperrig_events(const char *words)
 {
-	struct spoke_event event;
-	unsigned count = 0;
-
-	for (uint64_t number = 1; spoke_event_get(keeperrig.engine, number, &event) == 0;
-	     number = event.number + 1)
-		count += strstr(event.text, words) != NULL;
-	return count;
+	return scene_events(keeperrig.engine, words);
 }

@@ -3,6 +3,7 @@
 #include "tests/cluster/endpoints/dirrig.h"
 
 #include "core/engine/engine.h"
+#include "tests/support/scene.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,21 +14,17 @@ struct dirrig dirrig;
 
 RIG_STEP(dirrig_set_up)
 {
-	struct spoke_engine_options options = { .env = &dirrig.faulty.env };
-
 	memset(&dirrig, 0, sizeof(dirrig));
-	assert_true(spokei_world_init(&dirrig.world, 7));
-	spokei_world_process_init(&dirrig.process, &dirrig.world);
-	spokei_faults_init(&dirrig.faulty, &dirrig.process.env);
+	scene_open(&dirrig.world, 7);
+	dirrig.engine = scene_engine(&dirrig.world, &dirrig.process, &dirrig.faulty, NULL);
 	for (unsigned i = 0; i < PROVIDERS; i++)
 		spokei_world_process_init(&dirrig.sides[i].process, &dirrig.world);
-	assert_int_equal(spoke_engine_new(&options, &dirrig.engine), 0);
 }
 
 RIG_STEP(dirrig_tear_down)
 {
 	dirrig.then = NULL;
-	spoke_engine_free(dirrig.engine);
+	scene_leave(&dirrig.process, &dirrig.faulty, &dirrig.engine);
 	for (unsigned i = 0; i < PROVIDERS; i++) {
 		if (dirrig.sides[i].engine)
 			dirrig_stop(i);
@@ -35,9 +32,6 @@ RIG_STEP(dirrig_tear_down)
 	}
 	for (unsigned i = 0; i < dirrig.begun; i++)
 		assert_int_equal(dirrig.calls[i].ends, 1);
-	assert_int_equal(dirrig.faulty.blocks, 0);
-	assert_int_equal(dirrig.faulty.fds, 0);
-	spokei_world_process_fini(&dirrig.process);
 	spokei_world_fini(&dirrig.world);
 }
 

@@ -2,6 +2,7 @@
 /* Lists of a registry as a program sees them: its balancer, ignored URLs, and lists that are too
  * long or without a usable provider. */
 #include "tests/cluster/endpoints/dirrig.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 
 #include <stdio.h>
@@ -42,13 +43,7 @@ static int list_crowd(size_t count)
 /* Returns the number of events that contain these words. */
 static unsigned events_with(const char *words)
 {
-	struct spoke_event event;
-	unsigned count = 0;
-
-	for (uint64_t number = 1; spoke_event_get(dirrig.engine, number, &event) == 0;
-	     number = event.number + 1)
-		count += strstr(event.text, words) != NULL;
-	return count;
+	return scene_events(dirrig.engine, words);
 }
 
 FIXTURE(dirrig_set_up, dirrig_tear_down);
@@ -74,12 +69,7 @@ TEST(balancer_of_a_program_places_calls)
 
 static unsigned count_events(const char *words)
 {
-	struct spoke_event event = { 0 };
-	unsigned count = 0;
-
-	while (spoke_event_get(dirrig.engine, event.number + 1, &event) == 0)
-		count += strstr(event.text, words) != NULL;
-	return count;
+	return scene_events(dirrig.engine, words);
 }
 
 TEST(ignored_urls_are_explained)

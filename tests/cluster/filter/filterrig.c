@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fixture of filter tests: see filterrig.h. */
 #include "tests/cluster/filter/filterrig.h"
+#include "tests/support/scene.h"
 
 #include <string.h>
 
@@ -133,21 +134,12 @@ uint64_t filterrig_stat(enum spoke_stat stat)
 
 /* --- set-up */
 
-int filterrig_set_up(void **state)
+RIG_STEP(filterrig_set_up)
 {
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
-	if (!spokei_world_init(&rig.world, 5))
-		return -1;
-	for (unsigned i = 0; i < 2; i++) {
-		struct spoke_engine_options options = { .env = &rig.faulty[i].env };
-
-		spokei_world_process_init(&rig.processes[i], &rig.world);
-		spokei_faults_init(&rig.faulty[i], &rig.processes[i].env);
-		if (spoke_engine_new(&options, &rig.engines[i]))
-			return -1;
-	}
-	return 0;
+	scene_open(&rig.world, 5);
+	for (unsigned i = 0; i < 2; i++)
+		rig.engines[i] = scene_engine(&rig.world, &rig.processes[i], &rig.faulty[i], NULL);
 }
 
 RIG_STEP(filterrig_tear_down)
@@ -158,12 +150,8 @@ RIG_STEP(filterrig_tear_down)
 	rig.provider = NULL;
 	filterrig_pass(10 * MS);
 	filterrig_answer_all();
-	for (unsigned i = 0; i < 2; i++) {
-		spoke_engine_free(rig.engines[i]);
-		assert_int_equal(rig.faulty[i].blocks, 0);
-		assert_int_equal(rig.faulty[i].fds, 0);
-		spokei_world_process_fini(&rig.processes[i]);
-	}
+	for (unsigned i = 0; i < 2; i++)
+		scene_leave(&rig.processes[i], &rig.faulty[i], &rig.engines[i]);
 	spokei_world_fini(&rig.world);
 	assert_int_equal(rig.ended, rig.begun);
 	for (unsigned i = 0; i < rig.begun; i++)

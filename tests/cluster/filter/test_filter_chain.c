@@ -4,6 +4,7 @@
 #include "cluster/filter/filter.h"
 #include "cluster/filter/limit.h"
 #include "core/virtual/world.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 
 #include <stdio.h>
@@ -59,8 +60,7 @@ static int set_up(void **state)
 	(void)state;
 	memset(scribes, 0, sizeof(scribes));
 	memset(diary, 0, sizeof(diary));
-	if (!spokei_world_init(&world, 1))
-		return -1;
+	scene_open(&world, 1);
 	spokei_world_process_init(&process, &world);
 	for (unsigned i = 0; i < FILTERS; i++) {
 		scribes[i].letter = (char)('a' + i);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fixture of tests of leases: see leaserig.h. */
 #include "tests/cluster/lease/leaserig.h"
+#include "tests/support/scene.h"
 
 #include <string.h>
 
@@ -59,16 +60,13 @@ void leaserig_leave(struct leaserig_program *program)
 	program->engine = NULL;
 }
 
-int leaserig_set_up_world(void **state)
+RIG_STEP(leaserig_set_up_world)
 {
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
-	if (!spokei_world_init(&rig.world, 1))
-		return -1;
+	scene_open(&rig.world, 1);
 	fakeredis_start(&rig.server, &rig.world, LEASERIG_AT);
 	open_program(&rig.one);
 	open_program(&rig.two);
-	return 0;
 }
 
 int leaserig_set_up(void **state)

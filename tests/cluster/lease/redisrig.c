@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fixture of the store's tests: see redisrig.h. */
 #include "tests/cluster/lease/redisrig.h"
+#include "tests/support/scene.h"
 
 #include <spoke/stats.h>
 
@@ -75,7 +76,7 @@ RIG_STEP(redisrig_set_up)
 	options.env = &rig->faulty.env;
 	rig->options.host = "127.0.0.1";
 	rig->options.port = 6379;
-	assert_true(spokei_world_init(&rig->world, 11));
+	scene_open(&rig->world, 11);
 	spokei_world_process_init(&rig->client, &rig->world);
 	spokei_world_process_init(&rig->server, &rig->world);
 	spokei_faults_init(&rig->faulty, &rig->client.env);
@@ -90,13 +91,8 @@ RIG_STEP(redisrig_tear_down)
 
 	spokei_redis_free(rig->redis);
 	redisrig_run(rig, MS);
-	spoke_engine_free(rig->engine);
-	assert_int_equal(rig->faulty.blocks, 0);
-	assert_int_equal(rig->faulty.fds, 0);
-	assert_int_equal(rig->client.user.fds, 0);
-	spokei_vnet_kill(&rig->server.user);
-	spokei_world_process_fini(&rig->client);
-	spokei_world_process_fini(&rig->server);
+	scene_leave(&rig->client, &rig->faulty, &rig->engine);
+	scene_kill(&rig->server);
 	spokei_world_fini(&rig->world);
 	free(rig);
 }
@@ -118,22 +114,14 @@ void redisrig_run(struct redisrig *rig, uint64_t ns)
 
 int redisrig_listen(struct redisrig *rig, const char *at)
 {
-	const struct spoke_env *env = &rig->server.env;
-	struct spoke_address address;
-	int fd;
-
-	assert_int_equal(env->net->parse(env->ctx, at, &address), 0);
-	assert_int_equal(env->net->listen(env->ctx, &address, 16, &fd), 0);
-	return fd;
+	return scene_listen(&rig->server.env, at);
 }
 
 static int try_accept(struct redisrig *rig, int listener)
 {
-	const struct spoke_env *env = &rig->server.env;
-	struct spoke_address peer;
-	int fd;
+	int fd = scene_accept(&rig->server.env, listener);
 
-	if (env->net->accept(env->ctx, listener, &fd, &peer) != 0)
+	if (fd < 0)
 		return -1;
 	assert_in_range(fd, 0, REDISRIG_CONNS - 1);
 	rig->held[fd] = 0;
@@ -163,16 +151,11 @@ bool redisrig_called(struct redisrig *rig)
 /* Reads what has arrived. Returns false at the end. */
 static bool read_more(struct redisrig *rig, int fd)
 {
-	const struct spoke_env *env = &rig->server.env;
-	ssize_t got;
+	bool ended;
 
-	do {
-		got = env->net->read(env->ctx, fd, rig->bytes[fd] + rig->held[fd],
-				     REDISRIG_BYTES - rig->held[fd]);
-		if (got > 0)
-			rig->held[fd] += (size_t)got;
-	} while (got > 0);
-	return got == -EAGAIN;
+	rig->held[fd] += scene_read(&rig->server.env, fd, rig->bytes[fd] + rig->held[fd],
+				    REDISRIG_BYTES - rig->held[fd], &ended);
+	return !ended;
 }
 
 /* Takes a command that has arrived, its texts joined by spaces. Returns whether there was one. */
@@ -248,14 +231,7 @@ void redisrig_expect_end(struct redisrig *rig, int fd)
 
 void redisrig_say_bytes(struct redisrig *rig, int fd, const void *bytes, size_t len)
 {
-	const struct spoke_env *env = &rig->server.env;
-	union {
-		const void *given;
-		void *taken;
-	} cast = { .given = bytes };
-	struct iovec part = { cast.taken, len };
-
-	assert_int_equal(env->net->write(env->ctx, fd, &part, 1), len);
+	scene_write(&rig->server.env, fd, bytes, len);
 	redisrig_run(rig, MS);
 }
 
@@ -266,9 +242,7 @@ void redisrig_say(struct redisrig *rig, int fd, const char *bytes)
 
 void redisrig_hang_up(struct redisrig *rig, int fd)
 {
-	const struct spoke_env *env = &rig->server.env;
-
-	env->net->close(env->ctx, fd);
+	scene_hang_up(&rig->server.env, fd);
 }
 
 void redisrig_expect_greeting(struct redisrig *rig, int fd)
@@ -389,10 +363,5 @@ int redisrig_run_script(struct redisrig *rig, struct redisask *ask, enum spokei_
 
 unsigned redisrig_events(const struct redisrig *rig, const char *words)
 {
-	struct spoke_event event = { .number = 0 };
-	unsigned count = 0;
-
-	while (spoke_event_get(rig->engine, event.number + 1, &event) == 0)
-		count += strstr(event.text, words) != NULL;
-	return count;
+	return scene_events(rig->engine, words);
 }

@@ -6,6 +6,7 @@
 #include "core/virtual/faults.h"
 #include "tests/cluster/lease/redisrig.h"
 #include "tests/support/redis/redis.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 
 #include <spoke/engine.h>
@@ -424,17 +425,14 @@ static void run_store(void)
 /* Returns whether the fault happened. */
 static bool run_with_fault(enum spokei_faults_kind kind, uint64_t nth, int error)
 {
-	struct spoke_engine_options options = { .env = &play.faulty.env };
 	bool failed;
 
 	memset(&play, 0, sizeof(play));
-	assert_true(spokei_world_init(&play.world, nth));
-	spokei_world_process_init(&play.client, &play.world);
-	spokei_faults_init(&play.faulty, &play.client.env);
+	scene_open(&play.world, nth);
+	play.engine = scene_engine(&play.world, &play.client, &play.faulty, NULL);
 	spokei_vnet_name(play.world.net, "redis.test", "127.0.0.1");
 	play.server.password = "secret";
 	fakeredis_start(&play.server, &play.world, AT);
-	assert_int_equal(spoke_engine_new(&options, &play.engine), SPOKE_OK);
 	play.channel.name = (struct spoke_span){ CHANNEL, sizeof(CHANNEL) - 1 };
 	for (int i = 0; i < ASKS; i++)
 		play.asks[i].done = note_done;
@@ -442,13 +440,10 @@ static bool run_with_fault(enum spokei_faults_kind kind, uint64_t nth, int error
 	run_store();
 	failed = play.faulty.failed[kind] > 0;
 	pass(MS);
-	spoke_engine_free(play.engine);
-	assert_int_equal(play.faulty.blocks, 0);
-	assert_int_equal(play.faulty.fds, 0);
+	scene_leave(&play.client, &play.faulty, &play.engine);
 	assert_int_equal(play.server.protocol_errors, 0);
 	assert_int_equal(play.server.unknown_commands, 0);
 	fakeredis_stop(&play.server);
-	spokei_world_process_fini(&play.client);
 	spokei_world_fini(&play.world);
 	return failed;
 }

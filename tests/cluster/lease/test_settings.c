@@ -4,6 +4,7 @@
 #include "cluster/lease/settings.h"
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 
 #include <spoke/call.h>
@@ -28,8 +29,7 @@ static struct spokei_lease_settings settings;
 static int set_up(void **state)
 {
 	(void)state;
-	if (!spokei_world_init(&world, 3))
-		return -1;
+	scene_open(&world, 3);
 	spokei_world_process_init(&process, &world);
 	spokei_world_process_init(&second, &world);
 	spokei_faults_init(&faulty, &process.env);
@@ -47,9 +47,7 @@ STEP(tear_down)
 {
 	drop();
 	spoke_config_free(config);
-	spoke_engine_free(engine);
-	assert_int_equal(process.blocks, 0);
-	spokei_world_process_fini(&process);
+	scene_leave(&process, NULL, &engine);
 	spokei_world_process_fini(&second);
 	spokei_world_fini(&world);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fixture of joined providers: see joinrig.h. */
 #include "tests/cluster/provider/joinrig.h"
+#include "tests/support/scene.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,12 +18,9 @@ static void serve(struct spoke_request *request, void *arg)
 
 RIG_STEP(joinrig_set_up)
 {
-	struct spoke_engine_options options = { .env = &joinrig.client.env };
-
 	memset(&joinrig, 0, sizeof(joinrig));
-	assert_true(spokei_world_init(&joinrig.world, 11));
-	spokei_world_process_init(&joinrig.client, &joinrig.world);
-	assert_int_equal(spoke_engine_new(&options, &joinrig.engine), 0);
+	scene_open(&joinrig.world, 11);
+	joinrig.engine = scene_engine(&joinrig.world, &joinrig.client, NULL, NULL);
 	for (unsigned i = 0; i < ENGINES; i++) {
 		struct joinrig_side *side = &joinrig.sides[i];
 
@@ -38,7 +36,7 @@ RIG_STEP(joinrig_tear_down)
 	unsigned user_fds = 0;
 	size_t fds = 0;
 
-	spoke_engine_free(joinrig.engine);
+	scene_leave(&joinrig.client, NULL, &joinrig.engine);
 	for (unsigned i = 0; i < ENGINES; i++)
 		joinrig_end(i);
 	for (unsigned i = 0; i < ENGINES; i++) {
@@ -54,8 +52,6 @@ RIG_STEP(joinrig_tear_down)
 	assert_int_equal(user_fds, 0);
 	for (unsigned i = 0; i < joinrig.count; i++)
 		assert_int_equal(joinrig.callers[i].ends, joinrig.callers[i].begun);
-	assert_int_equal(joinrig.client.blocks, 0);
-	spokei_world_process_fini(&joinrig.client);
 	spokei_world_fini(&joinrig.world);
 }
 

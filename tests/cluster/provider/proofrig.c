@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fixture of tests about tokens: see proofrig.h. */
 #include "tests/cluster/provider/proofrig.h"
+#include "tests/support/scene.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -29,8 +30,7 @@ int proofrig_set_up(void **state)
 
 	(void)state;
 	memset(&proofrig, 0, sizeof(proofrig));
-	if (!spokei_world_init(&proofrig.world, 5))
-		return -1;
+	scene_open(&proofrig.world, 5);
 	spokei_world_process_init(&proofrig.process, &proofrig.world);
 	proofrig.process.env.log = note_line;
 	peer_init(&proofrig.peer, &proofrig.world);
@@ -43,12 +43,10 @@ RIG_STEP(proofrig_tear_down)
 {
 	spoke_engine_free(proofrig.engine);
 	spoke_config_free(proofrig.config);
-	assert_int_equal(proofrig.process.blocks, 0);
-	assert_int_equal(proofrig.process.user.fds, 0);
+	scene_leave(&proofrig.process, NULL, NULL);
 	for (unsigned i = 0; i < CONNS; i++)
 		peer_close(&proofrig.conns[i]);
 	peer_fini(&proofrig.peer);
-	spokei_world_process_fini(&proofrig.process);
 	spokei_world_fini(&proofrig.world);
 }
 

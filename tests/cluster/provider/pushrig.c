@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fixture of pushes: see pushrig.h. */
 #include "tests/cluster/provider/pushrig.h"
+#include "tests/support/scene.h"
 
 #include <errno.h>
 
@@ -69,15 +70,9 @@ struct pushrig pushrig_begin_unserved(void **state)
 
 int pushrig_mute(struct stage *stage)
 {
-	const struct spoke_env *env = &stage->client.env;
 	size_t before = spoke_provider_connections(stage->provider);
-	struct spoke_address address;
-	int fd;
-	int status;
+	int fd = scene_connect(&stage->client.env, stage->places[0]);
 
-	assert_int_equal(env->net->parse(env->ctx, stage->places[0], &address), 0);
-	status = env->net->connect(env->ctx, &address, &fd);
-	assert_true(status == 0 || status == -EINPROGRESS);
 	for (unsigned i = 0; spoke_provider_connections(stage->provider) == before; i++) {
 		assert_in_range(i, 0, PATIENCE);
 		stage_pass(stage, MS);

@@ -3,6 +3,7 @@
 #include "cluster/provider/access_line.h"
 #include "core/virtual/files.h"
 #include "tests/cluster/filter/filterrig.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 
 #include <errno.h>
@@ -59,12 +60,7 @@ static unsigned log_count_lines(unsigned *ret_missing)
 /* Counts the events that contain the words. */
 static unsigned log_count_events(const char *words)
 {
-	struct spoke_event event = { 0 };
-	unsigned count = 0;
-
-	while (spoke_event_get(rig.engines[SERVER], event.number + 1, &event) == 0)
-		count += strstr(event.text, words) != NULL;
-	return count;
+	return scene_events(rig.engines[SERVER], words);
 }
 
 /* Serves `count` requests. */
@@ -257,22 +253,18 @@ TEST(request_refused_by_limit_gets_a_line)
 static void get(const char *text, const char *answer)
 {
 	const struct spoke_env *env = &rig.processes[CLIENT].env;
-	struct iovec part = { (void *)(uintptr_t)text, strlen(text) };
-	struct spoke_address address;
+	int fd = scene_connect(env, "127.0.0.1:20880");
 	char got[512];
-	ssize_t len;
-	int fd;
+	bool ended;
+	size_t len;
 
-	assert_int_equal(env->net->parse(env->ctx, "127.0.0.1:20880", &address), 0);
-	(void)env->net->connect(env->ctx, &address, &fd);
 	filterrig_pass(MS);
-	assert_int_equal(env->net->write(env->ctx, fd, &part, 1), (ssize_t)part.iov_len);
+	scene_write(env, fd, text, strlen(text));
 	filterrig_pass(10 * MS);
-	len = env->net->read(env->ctx, fd, got, sizeof(got) - 1);
-	assert_true(len > 0);
+	len = scene_read(env, fd, got, sizeof(got) - 1, &ended);
 	got[len] = '\0';
 	assert_non_null(strstr(got, answer));
-	env->net->close(env->ctx, fd);
+	scene_hang_up(env, fd);
 }
 
 TEST(request_that_is_not_served_gets_a_line)

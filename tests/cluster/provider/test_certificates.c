@@ -6,6 +6,7 @@
 #include "core/virtual/files.h"
 #include "core/virtual/world.h"
 #include "examples/spoke/issue.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 #include "transport/stream/tls/tls.h"
 
@@ -29,7 +30,7 @@ STEP(set_up)
 {
 	const struct issue_options options = { .name = "authority" };
 
-	assert_true(spokei_world_init(&world, 1));
+	scene_open(&world, 1);
 	spokei_world_process_init(&process, &world);
 	assert_int_equal(issue_make(&process.env, &options, &ca), 0);
 }
@@ -80,12 +81,7 @@ static void start(uint32_t days, struct spoke_engine **ret_engine,
 /* Returns how many events contain the text. */
 static unsigned count_events(const struct spoke_engine *engine, const char *text)
 {
-	struct spoke_event event;
-	unsigned count = 0;
-
-	for (uint64_t i = 1; !spoke_event_get(engine, i, &event); i = event.number + 1)
-		count += strstr(event.text, text) != NULL;
-	return count;
+	return scene_events(engine, text);
 }
 
 static void nothing(struct spoke_alarm *alarm)

@@ -6,6 +6,7 @@
 #include "core/virtual/faults.h"
 #include "core/virtual/files.h"
 #include "core/virtual/world.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
@@ -221,29 +222,18 @@ static uint64_t guests_stat(enum spoke_stat stat)
 /* Counts the events of the provider's engine that contain the words. */
 static unsigned guests_events(const char *words)
 {
-	struct spoke_event event = { .number = 0 };
-	unsigned count = 0;
-
-	while (spoke_event_get(guests.engine, event.number + 1, &event) == SPOKE_OK)
-		count += strstr(event.text, words) != NULL;
-	return count;
+	return scene_events(guests.engine, words);
 }
 
 /* --- set-up */
 
-static int guests_set_up(void **state)
+STEP(guests_set_up)
 {
-	struct spoke_engine_options with = { .env = &guests.faulty.env };
-
-	(void)state;
 	memset(&guests, 0, sizeof(guests));
-	if (!spokei_world_init(&guests.world, 7))
-		return -1;
-	spokei_world_process_init(&guests.process, &guests.world);
-	spokei_faults_init(&guests.faulty, &guests.process.env);
+	scene_open(&guests.world, 7);
+	guests.engine = scene_engine(&guests.world, &guests.process, &guests.faulty, NULL);
 	for (unsigned i = 0; i < GUESTS; i++)
 		spokei_world_process_init(&guests.guest[i].process, &guests.world);
-	return spoke_engine_new(&with, &guests.engine);
 }
 
 STEP(guests_tear_down)
@@ -256,12 +246,9 @@ STEP(guests_tear_down)
 	if (guests.held)
 		SPOKE_REPLY(guests.held, 1);
 	spoke_config_free(guests.config);
-	spoke_engine_free(guests.engine);
-	assert_int_equal(guests.faulty.blocks, 0);
-	assert_int_equal(guests.faulty.fds, 0);
+	scene_leave(&guests.process, &guests.faulty, &guests.engine);
 	for (unsigned i = 0; i < GUESTS; i++)
 		spokei_world_process_fini(&guests.guest[i].process);
-	spokei_world_process_fini(&guests.process);
 	spokei_world_fini(&guests.world);
 }
 
@@ -342,13 +329,9 @@ TEST(each_address_to_listen_at_has_lists_of_its_own)
 static int connect_from(const char *from)
 {
 	struct spokei_world_process *process = &guests.guest[3].process;
-	struct spoke_address at;
-	int fd;
 
 	process->user.from = from;
-	assert_int_equal(process->env.net->parse(process->env.ctx, "10.0.0.1:20880", &at), 0);
-	assert_int_equal(process->env.net->connect(process->env.ctx, &at, &fd), -EINPROGRESS);
-	return fd;
+	return scene_connect(&process->env, "10.0.0.1:20880");
 }
 
 TEST(denied_connection_costs_no_byte_and_no_memory)

@@ -3,6 +3,7 @@
 #include "core/virtual/files.h"
 #include "core/virtual/world.h"
 #include "examples/spoke/issue.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 
 #include <spoke/config.h>
@@ -22,7 +23,7 @@ STEP(set_up)
 	struct issued issued;
 	struct issued ca;
 
-	assert_true(spokei_world_init(&world, 1));
+	scene_open(&world, 1);
 	spokei_world_process_init(&process, &world);
 	assert_int_equal(issue_make(&process.env, &options, &ca), 0);
 	options = (struct issue_options){ .name = "provider",

@@ -5,6 +5,7 @@
  */
 #include "cluster/provider/parts.h"
 #include "tests/cluster/provider/proofrig.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
@@ -189,12 +190,7 @@ TEST(unserved_names_are_told_to_the_proven_only)
 
 static unsigned count_events(const char *words)
 {
-	struct spoke_event event = { .number = 0 };
-	unsigned count = 0;
-
-	while (spoke_event_get(proofrig.engine, event.number + 1, &event) == SPOKE_OK)
-		count += strstr(event.text, words) != NULL;
-	return count;
+	return scene_events(proofrig.engine, words);
 }
 
 TEST(connection_proven_by_a_withdrawn_token_is_drained)

@@ -2,6 +2,7 @@
 /* A provider that pushes to peers driven by the test: the bytes they get, and their valid answers.
  */
 #include "tests/cluster/peer.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 #include "transport/codec/codec.h"
 #include "transport/wire/catalog.h"
@@ -129,13 +130,12 @@ STEP(set_up)
 	static const struct spoke_service_options service = { .name = "demo.Echo" };
 	static const struct spoke_handler handler = { .method = "later", .handle = hold };
 	static const struct spoke_method_options of = { .service = "demo.Push" };
-	struct spoke_engine_options with = { .env = &rig.process.env, .timers_max = 64 };
+	struct spoke_engine_options with = { .timers_max = 64 };
 
 	memset(&rig, 0, sizeof(rig));
-	assert_true(spokei_world_init(&rig.world, 5));
-	spokei_world_process_init(&rig.process, &rig.world);
+	scene_open(&rig.world, 5);
+	rig.engine = scene_engine(&rig.world, &rig.process, NULL, &with);
 	peer_init(&rig.peer, &rig.world);
-	assert_int_equal(spoke_engine_new(&with, &rig.engine), 0);
 	assert_int_equal(spoke_provider_new(rig.engine, NULL, &rig.provider), 0);
 	assert_int_equal(spoke_provider_add(rig.provider, &service, &handler, 1), 0);
 	assert_int_equal(spoke_provider_listen(rig.provider, "dubbo://127.0.0.1:20880"), 0);
@@ -150,13 +150,10 @@ STEP(tear_down)
 {
 	if (rig.held)
 		spoke_reply(rig.held, (struct spoke_value){ NULL, 0 });
-	spoke_engine_free(rig.engine);
+	scene_leave(&rig.process, NULL, &rig.engine);
 	assert_int_equal(rig.ends, rig.pushes);
-	assert_int_equal(rig.process.blocks, 0);
-	assert_int_equal(rig.process.user.fds, 0);
 	peer_close(&rig.conn);
 	peer_fini(&rig.peer);
-	spokei_world_process_fini(&rig.process);
 	spokei_world_fini(&rig.world);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "registryrig.h"
+#include "tests/support/scene.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,13 +69,10 @@ int registryrig_set_up(void **state)
 	rig->files = rig->world.files;
 	for (int i = 0; i < RIG_MEMBERS; i++) {
 		struct rig_member *member = &rig->members[i];
-		struct spoke_engine_options options = { .env = &member->faulty.env,
-							.timers_max = 64 };
+		struct spoke_engine_options options = { .timers_max = 64 };
 
-		spokei_world_process_init(&member->process, &rig->world);
-		spokei_faults_init(&member->faulty, &member->process.env);
-		if (spoke_engine_new(&options, &member->engine))
-			return -1;
+		member->engine = scene_engine(&rig->world, &member->process, &member->faulty,
+					      &options);
 	}
 	*state = rig;
 	return 0;
@@ -88,11 +86,7 @@ RIG_STEP(registryrig_tear_down)
 		struct rig_member *member = &rig->members[i];
 
 		registryrig_close(member);
-		spoke_engine_free(member->engine);
-		assert_int_equal(member->faulty.blocks, 0);
-		assert_int_equal(member->faulty.fds, 0);
-		assert_int_equal(member->process.user.fds, 0);
-		spokei_world_process_fini(&member->process);
+		scene_leave(&member->process, &member->faulty, &member->engine);
 	}
 	spokei_world_fini(&rig->world);
 	free(rig);
@@ -245,11 +239,5 @@ const char *registryrig_text(const struct rig *rig)
 
 unsigned registryrig_events(const struct rig_member *member, const char *part)
 {
-	struct spoke_event event;
-	unsigned count = 0;
-
-	for (uint64_t number = 1; spoke_event_get(member->engine, number, &event) == 0;
-	     number = event.number + 1)
-		count += strstr(event.text, part) != NULL;
-	return count;
+	return scene_events(member->engine, part);
 }

@@ -2,6 +2,7 @@
 /* The fixture of link tests: see linkrig.h. */
 #include "tests/cluster/scenarios/linkrig.h"
 
+#include "tests/support/scene.h"
 #include "transport/codec/codec.h"
 #include "transport/wire/catalog.h"
 
@@ -17,17 +18,13 @@ static struct {
 
 RIG_STEP(linkrig_set_up)
 {
-	struct spoke_engine_options options = { .env = &linkrig.faulty.env };
-
 	memset(&linkrig, 0, sizeof(linkrig));
 	memset(&stall, 0, sizeof(stall));
 	linkrig.conn.fd = -1;
 	linkrig.listener = -1;
-	assert_true(spokei_world_init(&linkrig.world, 5));
-	spokei_world_process_init(&linkrig.process, &linkrig.world);
-	spokei_faults_init(&linkrig.faulty, &linkrig.process.env);
+	scene_open(&linkrig.world, 5);
+	linkrig.engine = scene_engine(&linkrig.world, &linkrig.process, &linkrig.faulty, NULL);
 	peer_init(&linkrig.peer, &linkrig.world);
-	assert_int_equal(spoke_engine_new(&options, &linkrig.engine), 0);
 }
 
 RIG_STEP(linkrig_tear_down)
@@ -35,12 +32,9 @@ RIG_STEP(linkrig_tear_down)
 	linkrig.then = NULL;
 	if (linkrig.held)
 		linkrig_answer();
-	spoke_engine_free(linkrig.engine);
-	assert_int_equal(linkrig.faulty.blocks, 0);
-	assert_int_equal(linkrig.faulty.fds, 0);
+	scene_leave(&linkrig.process, &linkrig.faulty, &linkrig.engine);
 	peer_close(&linkrig.conn);
 	peer_fini(&linkrig.peer);
-	spokei_world_process_fini(&linkrig.process);
 	spokei_world_fini(&linkrig.world);
 }
 

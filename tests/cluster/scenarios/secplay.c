@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Providers and consumers with TLS in the virtual world: see secplay.h. */
 #include "tests/cluster/scenarios/secplay.h"
+#include "tests/support/scene.h"
 
 #include <openssl/ssl.h>
 
@@ -10,20 +11,14 @@
 
 struct secplay secplay;
 
-int secplay_set_up(void **state)
+RIG_STEP(secplay_set_up)
 {
-	(void)state;
 	memset(&secplay, 0, sizeof(secplay));
-	assert_true(spokei_world_init(&secplay.world, 9));
-	for (unsigned i = 0; i < SECPLAY_PROCESSES; i++) {
-		struct spoke_engine_options with = { .env = &secplay.faulty[i].env };
-
-		spokei_world_process_init(&secplay.processes[i], &secplay.world);
-		spokei_faults_init(&secplay.faulty[i], &secplay.processes[i].env);
-		assert_int_equal(spoke_engine_new(&with, &secplay.engines[i]), 0);
-	}
+	scene_open(&secplay.world, 9);
+	for (unsigned i = 0; i < SECPLAY_PROCESSES; i++)
+		secplay.engines[i] = scene_engine(&secplay.world, &secplay.processes[i],
+						  &secplay.faulty[i], NULL);
 	assert_true(secure_begin(&secplay.secure, &secplay.world, "tls"));
-	return 0;
 }
 
 void secplay_pass(uint64_t ns)
@@ -31,17 +26,11 @@ void secplay_pass(uint64_t ns)
 	spokei_world_run(&secplay.world, secplay.world.now_ns + ns);
 }
 
-int secplay_tear_down(void **state)
+RIG_STEP(secplay_tear_down)
 {
-	(void)state;
-	for (unsigned i = 0; i < SECPLAY_PROCESSES; i++) {
-		spoke_engine_free(secplay.engines[i]);
-		assert_int_equal(secplay.faulty[i].blocks, 0);
-	}
 	for (unsigned i = 0; i < SECPLAY_PROCESSES; i++)
-		spokei_world_process_fini(&secplay.processes[i]);
+		scene_leave(&secplay.processes[i], &secplay.faulty[i], &secplay.engines[i]);
 	spokei_world_fini(&secplay.world);
-	return 0;
 }
 
 uint64_t secplay_stat_of(unsigned side, enum spoke_stat stat)
@@ -139,11 +128,8 @@ const struct spoke_env *secplay_raw_env(void)
 int secplay_raw_connect(const char *at)
 {
 	const struct spoke_env *env = secplay_raw_env();
-	struct spoke_address address;
-	int fd;
+	int fd = scene_connect(env, at);
 
-	assert_int_equal(env->net->parse(env->ctx, at, &address), 0);
-	(void)env->net->connect(env->ctx, &address, &fd);
 	secplay_pass(MS);
 	assert_int_equal(env->net->finish(env->ctx, fd), 0);
 	return fd;
@@ -151,19 +137,14 @@ int secplay_raw_connect(const char *at)
 
 void secplay_raw_send(int fd, const void *bytes, size_t len)
 {
-	struct iovec part = spokei_stream_part(bytes, len);
-
-	assert_int_equal(secplay_raw_env()->net->write(secplay_raw_env()->ctx, fd, &part, 1), len);
+	scene_write(secplay_raw_env(), fd, bytes, len);
 	secplay_pass(MS);
 }
 
 /* Reads all that has come. Returns its length; *ret_ended: the other side has ended. */
 size_t secplay_raw_read(int fd, unsigned char *bytes, size_t size, bool *ret_ended)
 {
-	ssize_t got = secplay_raw_env()->net->read(secplay_raw_env()->ctx, fd, bytes, size);
-
-	*ret_ended = got >= 0 ? got == 0 : got != -EAGAIN;
-	return got > 0 ? (size_t)got : 0;
+	return scene_read(secplay_raw_env(), fd, bytes, size, ret_ended);
 }
 
 bool secplay_is_closed(int fd)
@@ -178,7 +159,7 @@ bool secplay_is_closed(int fd)
 
 void secplay_raw_close(int fd)
 {
-	secplay_raw_env()->net->close(secplay_raw_env()->ctx, fd);
+	scene_hang_up(secplay_raw_env(), fd);
 }
 
 /* Writes a ClientHello. Returns its length. */

@@ -2,6 +2,7 @@
 /* Limits on what one peer may cost the provider and the other peers. */
 #include "cluster/provider/parts.h"
 #include "tests/cluster/peer.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 #include "transport/codec/codec.h"
 #include "transport/conn/conn.h"
@@ -80,15 +81,13 @@ STEP(set_up)
 		{ .method = "hold", .handle = handle_hold },
 	};
 	const struct spoke_provider_options options = { .requests_per_connection_max = 100 };
-	struct spoke_engine_options with = { .env = &rig.process.env };
 
 	memset(&rig, 0, sizeof(rig));
 	for (unsigned i = 0; i < PEERS; i++)
 		rig.conns[i].fd = -1;
-	assert_true(spokei_world_init(&rig.world, 3));
-	spokei_world_process_init(&rig.process, &rig.world);
+	scene_open(&rig.world, 3);
+	rig.engine = scene_engine(&rig.world, &rig.process, NULL, NULL);
 	peer_init(&rig.peer, &rig.world);
-	assert_int_equal(spoke_engine_new(&with, &rig.engine), 0);
 	assert_int_equal(spoke_provider_new(rig.engine, &options, &rig.provider), 0);
 	assert_int_equal(spoke_provider_add(rig.provider, &service, handlers, 2), 0);
 	assert_int_equal(spoke_provider_listen(rig.provider, "dubbo://" AT), 0);
@@ -97,13 +96,10 @@ STEP(set_up)
 STEP(tear_down)
 {
 	answer_all();
-	spoke_engine_free(rig.engine);
-	assert_int_equal(rig.process.blocks, 0);
-	assert_int_equal(rig.process.user.fds, 0);
+	scene_leave(&rig.process, NULL, &rig.engine);
 	for (unsigned i = 0; i < PEERS; i++)
 		peer_close(&rig.conns[i]);
 	peer_fini(&rig.peer);
-	spokei_world_process_fini(&rig.process);
 	spokei_world_fini(&rig.world);
 }
 
@@ -266,12 +262,7 @@ TEST(the_map_of_a_connection_that_was_busy_is_given_back)
 
 static unsigned events_of_the_end(void)
 {
-	struct spoke_event event = { 0 };
-	unsigned count = 0;
-
-	while (spoke_event_get(rig.engine, event.number + 1, &event) == 0)
-		count += strstr(event.text, "closed") != NULL;
-	return count;
+	return scene_events(rig.engine, "closed");
 }
 
 TEST(many_closed_connections_are_counted_but_few_reported)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Large output is written at once without a copy, and before all input is handled. */
 #include "tests/cluster/peer.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 #include "transport/wire/catalog.h"
 
@@ -74,7 +75,7 @@ STEP(earlyrig_set_up)
 
 	memset(&earlyrig, 0, sizeof(earlyrig));
 	earlyrig.conn.fd = -1;
-	assert_true(spokei_world_init(&earlyrig.world, 3));
+	scene_open(&earlyrig.world, 3);
 	spokei_world_process_init(&earlyrig.process, &earlyrig.world);
 	earlyrig.net = *spokei_world_env.net;
 	earlyrig.net.write = noted_write;
@@ -86,11 +87,9 @@ STEP(earlyrig_set_up)
 
 STEP(earlyrig_tear_down)
 {
-	spoke_engine_free(earlyrig.engine);
-	assert_int_equal(earlyrig.process.blocks, 0);
+	scene_leave(&earlyrig.process, NULL, &earlyrig.engine);
 	peer_close(&earlyrig.conn);
 	peer_fini(&earlyrig.peer);
-	spokei_world_process_fini(&earlyrig.process);
 	spokei_world_fini(&earlyrig.world);
 }
 

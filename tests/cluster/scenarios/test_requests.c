@@ -3,6 +3,7 @@
  * Requests at a provider: without a free thread, of callers that end, large, and with cycles.
  */
 #include "tests/cluster/scenarios/linkrig.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 #include "transport/codec/codec.h"
 
@@ -276,7 +277,6 @@ static struct {
 
 static void call_later(const char *scheme)
 {
-	const struct spoke_engine_options options = { .env = &caller.process.env };
 	const struct spoke_call_options call = { .timeout_ns = 600 * SECOND };
 	struct spoke_consumer_options with = { .heartbeat_ns = SPOKE_OFF };
 	struct spoke_method *method;
@@ -284,8 +284,7 @@ static void call_later(const char *scheme)
 
 	(void)snprintf(url, sizeof(url), "%s://" LINKRIG_AT "/demo.Echo", scheme);
 	with.url = url;
-	spokei_world_process_init(&caller.process, &linkrig.world);
-	assert_int_equal(spoke_engine_new(&options, &caller.engine), SPOKE_OK);
+	caller.engine = scene_engine(&linkrig.world, &caller.process, NULL, NULL);
 	assert_int_equal(spoke_consumer_new(caller.engine, &with, &caller.consumer), SPOKE_OK);
 	assert_int_equal(spoke_consumer_method(caller.consumer, "later", NULL, &method), SPOKE_OK);
 	linkrig_pass(10 * TICK);
@@ -383,7 +382,6 @@ static void large_begin(size_t providers_max, size_t consumers_max)
 		.frame_max = consumers_max,
 		.serialization = SPOKE_SERIALIZATION_MSGPACK,
 	};
-	const struct spoke_engine_options options = { .env = &rig.process.env };
 
 	memset(&rig, 0, sizeof(rig));
 	rig.bin = calloc(1, LARGE);
@@ -391,8 +389,7 @@ static void large_begin(size_t providers_max, size_t consumers_max)
 	assert_int_equal(spoke_provider_new(linkrig.engine, &serving, &linkrig.provider), 0);
 	assert_int_equal(spoke_provider_add(linkrig.provider, &service, &handler, 1), 0);
 	assert_int_equal(spoke_provider_listen(linkrig.provider, "dubbo://" LINKRIG_AT), 0);
-	spokei_world_process_init(&rig.process, &linkrig.world);
-	assert_int_equal(spoke_engine_new(&options, &rig.engine), 0);
+	rig.engine = scene_engine(&linkrig.world, &rig.process, NULL, NULL);
 	assert_int_equal(spoke_consumer_new(rig.engine, &calling, &rig.consumer), 0);
 	assert_int_equal(spoke_consumer_method(rig.consumer, "echo", NULL, &rig.echo), 0);
 	linkrig_pass(10 * TICK);

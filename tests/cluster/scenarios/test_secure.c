@@ -5,6 +5,7 @@
  */
 #include "core/virtual/files.h"
 #include "tests/cluster/scenarios/secplay.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 
 #include <spoke/config.h>
@@ -247,15 +248,13 @@ TEST(consumer_with_tls_sends_nothing_but_tls)
 /* The consumer has begun a handshake with a peer that does not end it. */
 static int begin_without_end(int *ret_listener)
 {
-	const struct spoke_env *env = secplay_raw_env();
-	struct spoke_address address;
 	int fd;
 
-	assert_int_equal(env->net->parse(env->ctx, AT, &address), 0);
-	assert_int_equal(env->net->listen(env->ctx, &address, 16, ret_listener), 0);
+	*ret_listener = scene_listen(secplay_raw_env(), AT);
 	secplay_consume("dubbo://" AT "/demo.Echo", &secplay.secure.consumer);
 	secplay_pass(5 * MS);
-	assert_int_equal(env->net->accept(env->ctx, *ret_listener, &fd, &address), 0);
+	fd = scene_accept(secplay_raw_env(), *ret_listener);
+	assert_true(fd >= 0);
 	secplay_raw_send(fd, "\x16\3\3", 3);
 	return fd;
 }

@@ -7,6 +7,7 @@
 #include "cluster/consumer/parts.h"
 #include "cluster/provider/parts.h"
 #include "tests/cluster/peer.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 #include "tests/transport/codec/textcodec.h"
 #include "tests/transport/stream.h"
@@ -74,14 +75,13 @@ static void pass(void)
 
 static void begin(void)
 {
-	struct spoke_engine_options with = { .env = &rig.process.env, .timers_max = 64 };
+	struct spoke_engine_options with = { .timers_max = 64 };
 
 	memset(&rig, 0, sizeof(rig));
-	assert_true(spokei_world_init(&rig.world, 3));
-	spokei_world_process_init(&rig.process, &rig.world);
+	scene_open(&rig.world, 3);
+	rig.engine = scene_engine(&rig.world, &rig.process, NULL, &with);
 	peer_init(&rig.peer, &rig.world);
 	rig.peer.limits.codec = codec;
-	assert_int_equal(spoke_engine_new(&with, &rig.engine), 0);
 }
 
 /* Records replies by kind, because a heartbeat reply may overtake waiting replies. */
@@ -122,10 +122,8 @@ static void end(char *ret_text)
 	note_counts();
 	memcpy(ret_text, rig.text, rig.len + 1);
 	peer_close(&rig.conn);
-	spoke_engine_free(rig.engine);
-	assert_int_equal(rig.process.blocks, 0);
+	scene_leave(&rig.process, NULL, &rig.engine);
 	peer_fini(&rig.peer);
-	spokei_world_process_fini(&rig.process);
 	spokei_world_fini(&rig.world);
 }
 
@@ -247,7 +245,7 @@ static size_t frames_of(const struct spokei_message *messages, size_t count,
 	struct spokei_buffer out;
 	size_t len;
 
-	assert_true(spokei_world_init(&world, 1));
+	scene_open(&world, 1);
 	spokei_world_process_init(&process, &world);
 	spokei_buffer_init(&out, &process.env, STREAM);
 	limits.codec = codec;

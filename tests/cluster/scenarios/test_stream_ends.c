@@ -7,6 +7,7 @@
 #include "core/base/env.h"
 #include "core/memory/buffer.h"
 #include "tests/cluster/peer.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 #include "transport/conn/link.h"
 #include "transport/stream/stream.h"
@@ -280,7 +281,7 @@ STEP(holdrig_set_up)
 	holdrig.write_max = HOLD_MAX;
 	for (unsigned i = 0; i < HOLDRIG_CONNS; i++)
 		holdrig.conns[i].fd = -1;
-	assert_true(spokei_world_init(&holdrig.world, 3));
+	scene_open(&holdrig.world, 3);
 	spokei_world_process_init(&holdrig.process, &holdrig.world);
 	holdrig.process.env.forks = &holdrig.forks;
 	peer_init(&holdrig.peer, &holdrig.world);
@@ -292,13 +293,10 @@ STEP(holdrig_tear_down)
 {
 	for (unsigned i = 0; i < HOLDRIG_TIMERS; i++)
 		(void)spoke_alarm_cancel(&holdrig.alarms[i]);
-	spoke_engine_free(holdrig.engine);
-	assert_int_equal(holdrig.process.blocks, 0);
-	assert_int_equal(holdrig.process.user.fds, 0);
+	scene_leave(&holdrig.process, NULL, &holdrig.engine);
 	for (unsigned i = 0; i < HOLDRIG_CONNS; i++)
 		peer_close(&holdrig.conns[i]);
 	peer_fini(&holdrig.peer);
-	spokei_world_process_fini(&holdrig.process);
 	spokei_world_fini(&holdrig.world);
 }
 

@@ -10,6 +10,7 @@
 #include "tests/cluster/torture.h"
 #include "tests/support/test.h"
 
+#include "tests/support/scene.h"
 #include "tests/transport/codec/textcodec.h"
 #include "tests/transport/stream/strange.h"
 
@@ -37,7 +38,7 @@ static bool begin(const struct tongue *tongue)
 	play.scheme = tongue->scheme;
 	play.codec = tongue->codec;
 	play.stream = tongue->stream;
-	assert_true(spokei_world_init(&play.world, 11));
+	scene_open(&play.world, 11);
 	for (unsigned i = 0; i < 2; i++) {
 		spokei_world_process_init(&play.processes[i], &play.world);
 		spokei_faults_init(&play.faulty[i], &play.processes[i].env);

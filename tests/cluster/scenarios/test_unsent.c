@@ -2,6 +2,7 @@
 /* A call that ends as "not written" never reaches the peer, however late the peer reads. */
 #include "cluster/consumer/parts.h"
 #include "tests/cluster/peer.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
@@ -61,15 +62,13 @@ STEP(set_up)
 	const struct spoke_consumer_options options = {
 		.url = "dubbo://" AT "/demo.Echo", .serialization = SPOKE_SERIALIZATION_MSGPACK
 	};
-	struct spoke_engine_options with = { .env = &rig.process.env };
 
 	memset(&rig, 0, sizeof(rig));
 	rig.conn.fd = -1;
-	assert_true(spokei_world_init(&rig.world, 3));
-	spokei_world_process_init(&rig.process, &rig.world);
+	scene_open(&rig.world, 3);
+	rig.engine = scene_engine(&rig.world, &rig.process, NULL, NULL);
 	peer_init(&rig.peer, &rig.world);
 	rig.listener = peer_listen(&rig.peer, AT);
-	assert_int_equal(spoke_engine_new(&with, &rig.engine), 0);
 	assert_int_equal(spoke_consumer_new(rig.engine, &options, &rig.consumer), 0);
 	assert_int_equal(spoke_consumer_method(rig.consumer, "filler", NULL, &rig.filler), 0);
 	assert_int_equal(spoke_consumer_method(rig.consumer, "victim", NULL, &rig.victim), 0);
@@ -77,13 +76,10 @@ STEP(set_up)
 
 STEP(tear_down)
 {
-	spoke_engine_free(rig.engine);
+	scene_leave(&rig.process, NULL, &rig.engine);
 	assert_int_equal(rig.ends, rig.calls);
-	assert_int_equal(rig.process.blocks, 0);
-	assert_int_equal(rig.process.user.fds, 0);
 	peer_close(&rig.conn);
 	peer_fini(&rig.peer);
-	spokei_world_process_fini(&rig.process);
 	spokei_world_fini(&rig.world);
 }
 

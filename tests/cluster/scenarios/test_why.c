@@ -2,6 +2,7 @@
 /* Each refusal has a sentence of its own in spoke_engine_why(), and never an older one. */
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 
 #include <spoke/admin.h>
@@ -26,13 +27,9 @@ static struct {
 
 STEP(set_up)
 {
-	struct spoke_engine_options with = { .env = &rig.faulty.env };
-
 	memset(&rig, 0, sizeof(rig));
-	assert_true(spokei_world_init(&rig.world, 5));
-	spokei_world_process_init(&rig.process, &rig.world);
-	spokei_faults_init(&rig.faulty, &rig.process.env);
-	assert_int_equal(spoke_engine_new(&with, &rig.engine), 0);
+	scene_open(&rig.world, 5);
+	rig.engine = scene_engine(&rig.world, &rig.process, &rig.faulty, NULL);
 	assert_int_equal(spoke_provider_new(rig.engine, NULL, &rig.provider), 0);
 	assert_int_equal(spoke_consumer_new(rig.engine,
 					    &(struct spoke_consumer_options){ .url = AT
@@ -43,9 +40,7 @@ STEP(set_up)
 
 STEP(tear_down)
 {
-	spoke_engine_free(rig.engine);
-	assert_int_equal(rig.process.blocks, 0);
-	spokei_world_process_fini(&rig.process);
+	scene_leave(&rig.process, NULL, &rig.engine);
 	spokei_world_fini(&rig.world);
 }
 
@@ -199,14 +194,13 @@ TEST(limit_of_timers_is_named_by_all_that_need_one)
 {
 	static struct spoke_alarm alarms[100];
 	struct spokei_world_process process;
-	struct spoke_engine_options options = { .env = &process.env, .timers_max = 20 };
+	struct spoke_engine_options options = { .timers_max = 20 };
 	struct spoke_engine *engine;
 	struct spoke_consumer *consumer;
 	int error = SPOKE_OK;
 	unsigned i = 0;
 
-	spokei_world_process_init(&process, &rig.world);
-	assert_int_equal(spoke_engine_new(&options, &engine), SPOKE_OK);
+	engine = scene_engine(&rig.world, &process, NULL, &options);
 	for (; !error; i++)
 		error = spoke_alarm_after(engine, &alarms[i], 1000000000, nothing);
 	assert_int_equal(error, SPOKE_ELIMIT);

@@ -3,6 +3,7 @@
 #include "cluster/trace/context.h"
 #include "core/virtual/world.h"
 #include "tests/cluster/filter/filterrig.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 
 #include <spoke/future.h>
@@ -448,7 +449,7 @@ TEST(child_keeps_trace_and_gets_an_id_of_its_own)
 	struct spoke_trace_context child;
 	unsigned sampled = 0;
 
-	assert_true(spokei_world_init(&world, 1));
+	scene_open(&world, 1);
 	spokei_world_process_init(&process, &world);
 	assert_true(parse(VALID, "a=1", &parent));
 	spokei_trace_begin(&parent, 0, &process.env, &child);

@@ -2,6 +2,7 @@
 /* Tests the HTTP client of `spoke top`. */
 #include "core/virtual/world.h"
 #include "examples/spoke/http_get.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 
 #include <errno.h>
@@ -99,13 +100,10 @@ static void go(struct stage *stage, uint64_t ns)
 
 static void set_up(struct stage *stage)
 {
-	struct spoke_engine_options options = { .env = &stage->client.env };
-
 	*stage = (struct stage){ .listener = -1 };
-	assert_true(spokei_world_init(&stage->world, 7));
-	spokei_world_process_init(&stage->client, &stage->world);
+	scene_open(&stage->world, 7);
+	stage->engine = scene_engine(&stage->world, &stage->client, NULL, NULL);
 	spokei_world_process_init(&stage->page, &stage->world);
-	assert_int_equal(spoke_engine_new(&options, &stage->engine), SPOKE_OK);
 	assert_int_equal(stage->page.env.net->parse(stage->page.env.ctx, "mem:page", &stage->at),
 			 0);
 	assert_int_equal(stage->page.env.net->listen(stage->page.env.ctx, &stage->at, 8,
@@ -119,37 +117,26 @@ static void set_up(struct stage *stage)
 static void tear_down(struct stage *stage)
 {
 	http_get_end(&stage->get);
-	spoke_engine_free(stage->engine);
-	assert_int_equal(stage->client.user.fds, 0);
-	assert_int_equal(stage->client.blocks, 0);
-	spokei_vnet_kill(&stage->page.user);
-	spokei_world_process_fini(&stage->client);
-	spokei_world_process_fini(&stage->page);
+	scene_leave(&stage->client, NULL, &stage->engine);
+	scene_kill(&stage->page);
 	spokei_world_fini(&stage->world);
 }
 
 static int ask(struct stage *stage)
 {
-	struct spoke_address peer;
 	int fd;
 
 	assert_null(http_get_begin(&stage->get, &stage->at, "page", "/status", 100 * MS));
 	assert_int_equal(stage->answers, 0);
 	go(stage, MS);
-	assert_int_equal(stage->page.env.net->accept(stage->page.env.ctx, stage->listener, &fd,
-						     &peer),
-			 0);
+	fd = scene_accept(&stage->page.env, stage->listener);
+	assert_true(fd >= 0);
 	return fd;
 }
 
 static void answer(struct stage *stage, int fd, const char *text, size_t len)
 {
-	char copy[512];
-	struct iovec part = { copy, len };
-
-	assert_true(len <= sizeof(copy));
-	memcpy(copy, text, len);
-	assert_int_equal(stage->page.env.net->write(stage->page.env.ctx, fd, &part, 1), len);
+	scene_write(&stage->page.env, fd, text, len);
 	go(stage, MS);
 }
 

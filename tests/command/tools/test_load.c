@@ -2,6 +2,7 @@
 /* Tests the measurements of `spoke bench` with a provider whose latency is known exactly. */
 #include "core/virtual/world.h"
 #include "examples/spoke/load.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 
 #include <spoke/provider.h>
@@ -44,7 +45,7 @@ static void set_up(struct stage *stage)
 	struct spokei_vnet_link link = { .latency_ns = MS };
 
 	memset(stage, 0, sizeof(*stage));
-	assert_true(spokei_world_init(&stage->world, 7));
+	scene_open(&stage->world, 7);
 	spokei_vnet_set_all(stage->world.net, &link);
 	spokei_world_process_init(&stage->here, &stage->world);
 	spokei_world_process_init(&stage->there, &stage->world);
@@ -84,12 +85,9 @@ static void tear_down(struct stage *stage)
 
 	assert_int_equal(load->due, load->ok + load->failed + load->not_begun + load->not_ended);
 	spoke_engine_free(stage->client);
-	spoke_engine_free(stage->server);
+	scene_leave(&stage->here, NULL, &stage->server);
 	load_end(&stage->load);
-	assert_int_equal(stage->here.blocks, 0);
-	assert_int_equal(stage->there.blocks, 0);
-	spokei_world_process_fini(&stage->here);
-	spokei_world_process_fini(&stage->there);
+	scene_leave(&stage->there, NULL, NULL);
 	spokei_world_fini(&stage->world);
 }
 

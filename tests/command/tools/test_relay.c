@@ -2,6 +2,7 @@
 /* Tests the relay of `spoke tap` between a client and a target in the simulated network. */
 #include "core/virtual/world.h"
 #include "examples/spoke/relay.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 
 #include <errno.h>
@@ -99,14 +100,12 @@ static void go(struct stage *stage)
 
 static void set_up(struct stage *stage)
 {
-	struct spoke_engine_options options = { .env = &stage->tap.env };
 	struct spoke_address at;
 
 	*stage = (struct stage){ .target = -1, .client = -1, .server = -1 };
-	assert_true(spokei_world_init(&stage->world, 7));
-	spokei_world_process_init(&stage->tap, &stage->world);
+	scene_open(&stage->world, 7);
+	stage->relay.engine = scene_engine(&stage->world, &stage->tap, NULL, NULL);
 	spokei_world_process_init(&stage->people, &stage->world);
-	assert_int_equal(spoke_engine_new(&options, &stage->relay.engine), SPOKE_OK);
 	stage->relay.env = &stage->tap.env;
 	stage->relay.looks = &looks;
 	stage->relay.arg = stage;
@@ -124,12 +123,8 @@ static void tear_down(struct stage *stage)
 	relay_end(&stage->relay);
 	assert_int_equal(stage->relay.pair_count, 0);
 	assert_int_equal(stage->closed, stage->opened);
-	spoke_engine_free(stage->relay.engine);
-	assert_int_equal(stage->tap.blocks, 0);
-	assert_int_equal(stage->tap.user.fds, 0);
-	spokei_vnet_kill(&stage->people.user);
-	spokei_world_process_fini(&stage->people);
-	spokei_world_process_fini(&stage->tap);
+	scene_leave(&stage->tap, NULL, &stage->relay.engine);
+	scene_kill(&stage->people);
 	spokei_world_fini(&stage->world);
 }
 

@@ -6,6 +6,7 @@
 #include "core/engine/notify.h"
 #include "core/engine/roll.h"
 #include "core/virtual/world.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 
 #include <spoke/notify.h>
@@ -112,23 +113,16 @@ static struct member *add_member(int at)
 	return member;
 }
 
-static int set_up(void **state)
+STEP(set_up)
 {
-	struct spoke_engine_options options = { .env = &fixture.process.env };
-
-	(void)state;
 	memset(&fixture, 0, sizeof(fixture));
-	if (!spokei_world_init(&fixture.world, 3))
-		return -1;
-	spokei_world_process_init(&fixture.process, &fixture.world);
-	return spoke_engine_new(&options, &fixture.engine);
+	scene_open(&fixture.world, 3);
+	fixture.engine = scene_engine(&fixture.world, &fixture.process, NULL, NULL);
 }
 
 STEP(tear_down)
 {
-	spoke_engine_free(fixture.engine);
-	assert_int_equal(fixture.process.blocks, 0);
-	spokei_world_process_fini(&fixture.process);
+	scene_leave(&fixture.process, NULL, &fixture.engine);
 	spokei_world_fini(&fixture.world);
 }
 
@@ -403,8 +397,7 @@ static int signals_drain_set_up(void **state)
 
 	(void)state;
 	memset(&drained, 0, sizeof(drained));
-	if (!spokei_world_init(&drained.world, 5))
-		return -1;
+	scene_open(&drained.world, 5);
 	spokei_world_process_init(&drained.process, &drained.world);
 	drained.member = (struct spokei_member){ .kind = "test",
 						 .close = signals_drain_member_close,
@@ -418,10 +411,7 @@ static int signals_drain_set_up(void **state)
 
 STEP(signals_drain_tear_down)
 {
-	spoke_engine_free(drained.engine);
-	assert_int_equal(drained.process.blocks, 0);
-	assert_int_equal(drained.process.user.fds, 0);
-	spokei_world_process_fini(&drained.process);
+	scene_leave(&drained.process, NULL, &drained.engine);
 	spokei_world_fini(&drained.world);
 }
 
@@ -547,8 +537,7 @@ static int notify_set_up(void **state)
 
 	(void)state;
 	memset(&rig, 0, sizeof(rig));
-	if (!spokei_world_init(&rig.world, 5))
-		return -1;
+	scene_open(&rig.world, 5);
 	spokei_world_process_init(&rig.process, &rig.world);
 	rig.process.env.manager = &manager;
 	return spoke_engine_new(&options, &rig.engine);
@@ -690,13 +679,7 @@ TEST(missed_sign_of_life_is_tried_again_soon)
 
 static unsigned events(const char *part)
 {
-	struct spoke_event event;
-	unsigned count = 0;
-
-	for (uint64_t number = 1; spoke_event_get(rig.engine, number, &event) == 0;
-	     number = event.number + 1)
-		count += strstr(event.text, part) != NULL;
-	return count;
+	return scene_events(rig.engine, part);
 }
 
 TEST(absent_manager_is_no_error)

@@ -3,6 +3,7 @@
 #include "core/base/log.h"
 #include "core/engine/engine.h"
 #include "core/virtual/world.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 
 #include <spoke/engine.h>
@@ -37,8 +38,7 @@ static int set_up(void **state)
 
 	(void)state;
 	memset(&fixture, 0, sizeof(fixture));
-	if (!spokei_world_init(&fixture.world, 3))
-		return -1;
+	scene_open(&fixture.world, 3);
 	spokei_world_process_init(&fixture.process, &fixture.world);
 	fixture.process.env.log = note_line;
 	return spoke_engine_new(&options, &fixture.engine);
@@ -46,9 +46,7 @@ static int set_up(void **state)
 
 STEP(tear_down)
 {
-	spoke_engine_free(fixture.engine);
-	assert_int_equal(fixture.process.blocks, 0);
-	spokei_world_process_fini(&fixture.process);
+	scene_leave(&fixture.process, NULL, &fixture.engine);
 	spokei_world_fini(&fixture.world);
 }
 

@@ -5,6 +5,7 @@
 #include "core/engine/roll.h"
 #include "core/engine/source.h"
 #include "core/virtual/world.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 
 #include <spoke/engine.h>
@@ -77,12 +78,9 @@ static void peer_ready(struct spoke_watch *watch, unsigned io)
 
 STEP(set_up)
 {
-	struct spoke_engine_options options = { .env = &rig.process.env };
-
 	memset(&rig, 0, sizeof(rig));
-	assert_true(spokei_world_init(&rig.world, 11));
-	spokei_world_process_init(&rig.process, &rig.world);
-	assert_int_equal(spoke_engine_new(&options, &rig.engine), SPOKE_OK);
+	scene_open(&rig.world, 11);
+	rig.engine = scene_engine(&rig.world, &rig.process, NULL, NULL);
 	spokei_vnet_route(rig.world.net, "mem:late", SPOKEI_VNET_AT_ONCE);
 }
 
@@ -96,9 +94,7 @@ STEP(tear_down)
 		env->net->close(env->ctx, rig.peers[i].watch.fd);
 		env->net->close(env->ctx, rig.peers[i].far);
 	}
-	spoke_engine_free(rig.engine);
-	assert_int_equal(rig.process.blocks, 0);
-	spokei_world_process_fini(&rig.process);
+	scene_leave(&rig.process, NULL, &rig.engine);
 	spokei_world_fini(&rig.world);
 }
 
@@ -239,20 +235,15 @@ static struct {
 
 STEP(present_set_up)
 {
-	struct spoke_engine_options options = { .env = &present_rig.process.env };
-
 	memset(&present_rig, 0, sizeof(present_rig));
-	assert_true(spokei_world_init(&present_rig.world, 5));
-	spokei_world_process_init(&present_rig.process, &present_rig.world);
-	assert_int_equal(spoke_engine_new(&options, &present_rig.engine), SPOKE_OK);
+	scene_open(&present_rig.world, 5);
+	present_rig.engine = scene_engine(&present_rig.world, &present_rig.process, NULL, NULL);
 	assert_int_equal(spoke_engine_turn(present_rig.engine, false), SPOKE_OK);
 }
 
 STEP(present_tear_down)
 {
-	spoke_engine_free(present_rig.engine);
-	assert_int_equal(present_rig.process.blocks, 0);
-	spokei_world_process_fini(&present_rig.process);
+	scene_leave(&present_rig.process, NULL, &present_rig.engine);
 	spokei_world_fini(&present_rig.world);
 }
 
@@ -350,7 +341,7 @@ STEP(source_set_up)
 	struct spoke_engine_options options = { .env = &source_rig.process.env };
 
 	memset(&source_rig, 0, sizeof(source_rig));
-	assert_true(spokei_world_init(&source_rig.world, 5));
+	scene_open(&source_rig.world, 5);
 	spokei_world_process_init(&source_rig.process, &source_rig.world);
 	source_rig.loop = *source_rig.process.env.loop;
 	source_rig.loop.lulls = true;
@@ -367,9 +358,7 @@ STEP(source_set_up)
 STEP(source_tear_down)
 {
 	spokei_source_end(&source_rig.source);
-	spoke_engine_free(source_rig.engine);
-	assert_int_equal(source_rig.process.blocks, 0);
-	spokei_world_process_fini(&source_rig.process);
+	scene_leave(&source_rig.process, NULL, &source_rig.engine);
 	spokei_world_fini(&source_rig.world);
 }
 
@@ -479,21 +468,16 @@ static void tick(struct spoke_alarm *alarm)
 
 static void begin(void)
 {
-	struct spoke_engine_options options = { .env = &fixture.process.env };
-
 	memset(&fixture, 0, sizeof(fixture));
-	assert_true(spokei_world_init(&fixture.world, 9));
-	spokei_world_process_init(&fixture.process, &fixture.world);
-	assert_int_equal(spoke_engine_new(&options, &fixture.engine), SPOKE_OK);
+	scene_open(&fixture.world, 9);
+	fixture.engine = scene_engine(&fixture.world, &fixture.process, NULL, NULL);
 	assert_int_equal(spoke_alarm_every(fixture.engine, &fixture.tick, 10 * MS, tick), SPOKE_OK);
 }
 
 static void end(void)
 {
-	spoke_engine_free(fixture.engine);
+	scene_leave(&fixture.process, NULL, &fixture.engine);
 	fixture.engine = NULL;
-	assert_int_equal(fixture.process.blocks, 0);
-	spokei_world_process_fini(&fixture.process);
 	spokei_world_fini(&fixture.world);
 }
 

@@ -8,6 +8,7 @@
 #include "core/engine/engine.h"
 #include "core/host/looks.h"
 #include "core/virtual/world.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 
 #include <spoke/engine.h>
@@ -431,7 +432,7 @@ static uint64_t look_between(uint64_t period_ns, uint64_t spin_ns)
 	struct spoke_alarm alarm = { .due = NULL };
 	struct spoke_engine *engine;
 
-	assert_true(spokei_world_init(&world, 7));
+	scene_open(&world, 7);
 	spokei_world_process_init(&process, &world);
 	process.turned = count_turn;
 	turns = 0;

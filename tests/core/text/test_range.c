@@ -2,6 +2,7 @@
 /* Ranges of addresses: what is read as one, and which machines lie in it. */
 #include "core/text/range.h"
 #include "core/virtual/world.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 
 #include <spoke/host.h>
@@ -204,7 +205,7 @@ TEST(peers_of_each_network_have_machines)
 	struct spokei_world_process process;
 	struct spokei_world world;
 
-	assert_true(spokei_world_init(&world, 1));
+	scene_open(&world, 1);
 	spokei_world_process_init(&process, &world);
 	envs[1] = &process.env;
 	for (unsigned i = 0; i < 2; i++) {

@@ -3,6 +3,7 @@
 #include "core/engine/engine.h"
 #include "core/virtual/files.h"
 #include "core/virtual/world.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 
 #include <spoke/engine.h>
@@ -40,19 +41,14 @@ static void note_alarm(struct spoke_alarm *alarm)
 
 static void set_up(struct fixture *fixture)
 {
-	struct spoke_engine_options options = { .env = &fixture->process.env };
-
 	*fixture = (struct fixture){ .engine = NULL };
-	assert_true(spokei_world_init(&fixture->world, 7));
-	spokei_world_process_init(&fixture->process, &fixture->world);
-	assert_int_equal(spoke_engine_new(&options, &fixture->engine), SPOKE_OK);
+	scene_open(&fixture->world, 7);
+	fixture->engine = scene_engine(&fixture->world, &fixture->process, NULL, NULL);
 }
 
 static void tear_down(struct fixture *fixture)
 {
-	spoke_engine_free(fixture->engine);
-	assert_int_equal(fixture->process.blocks, 0);
-	spokei_world_process_fini(&fixture->process);
+	scene_leave(&fixture->process, NULL, &fixture->engine);
 	spokei_world_fini(&fixture->world);
 }
 
@@ -350,13 +346,11 @@ TEST(engine_new_returns_enomem_and_leaks_nothing)
 		struct spoke_engine *engine = NULL;
 		int error;
 
-		assert_true(spokei_world_init(&world, fail_at));
+		scene_open(&world, fail_at);
 		spokei_world_process_init(&process, &world);
 		process.fail_at = fail_at;
 		error = spoke_engine_new(&options, &engine);
-		spoke_engine_free(engine);
-		assert_int_equal(process.blocks, 0);
-		spokei_world_process_fini(&process);
+		scene_leave(&process, NULL, &engine);
 		spokei_world_fini(&world);
 		if (error == SPOKE_OK)
 			break;

@@ -5,6 +5,7 @@
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 
+#include "tests/support/scene.h"
 #include "transport/wire/catalog.h"
 
 #include <spoke/engine.h>
@@ -52,7 +53,7 @@ void connectrig_open(struct connectrig *rig, uint64_t seed)
 		.port = 20880,
 		.wire = spokei_catalog_wire("dubbo"),
 	};
-	assert_true(spokei_world_init(&rig->world, seed));
+	scene_open(&rig->world, seed);
 	spokei_world_process_init(&rig->client, &rig->world);
 	spokei_world_process_init(&rig->server, &rig->world);
 	spokei_faults_init(&rig->faulty, &rig->client.env);
@@ -66,13 +67,8 @@ void connectrig_close(struct connectrig *rig)
 	connectrig_free(rig);
 	connectrig_run(rig, MS);
 	spokei_link_fini(&rig->link);
-	spoke_engine_free(rig->engine);
-	assert_int_equal(rig->faulty.blocks, 0);
-	assert_int_equal(rig->faulty.fds, 0);
-	assert_int_equal(rig->client.user.fds, 0);
-	spokei_vnet_kill(&rig->server.user);
-	spokei_world_process_fini(&rig->client);
-	spokei_world_process_fini(&rig->server);
+	scene_leave(&rig->client, &rig->faulty, &rig->engine);
+	scene_kill(&rig->server);
 	spokei_world_fini(&rig->world);
 }
 
@@ -110,39 +106,25 @@ void connectrig_free(struct connectrig *rig)
 
 int connectrig_listen(struct connectrig *rig, const char *at)
 {
-	const struct spoke_env *env = &rig->server.env;
-	struct spoke_address address;
-	int fd;
-
-	assert_int_equal(env->net->parse(env->ctx, at, &address), 0);
-	assert_int_equal(env->net->listen(env->ctx, &address, 16, &fd), 0);
-	return fd;
+	return scene_listen(&rig->server.env, at);
 }
 
 int connectrig_accept(struct connectrig *rig, int listener)
 {
-	const struct spoke_env *env = &rig->server.env;
-	struct spoke_address peer;
-	int fd;
-
-	return env->net->accept(env->ctx, listener, &fd, &peer) == 0 ? fd : -1;
+	return scene_accept(&rig->server.env, listener);
 }
 
 void connectrig_speak(struct connectrig *rig, int fd)
 {
 	/* A heartbeat that requests no reply. */
 	unsigned char frame[17] = { 0xda, 0xbb, 0xbb, [11] = 1, [15] = 1, [16] = 0xc0 };
-	struct iovec part = { frame, sizeof(frame) };
 
-	assert_int_equal(rig->server.env.net->write(rig->server.env.ctx, fd, &part, 1),
-			 sizeof(frame));
+	scene_write(&rig->server.env, fd, frame, sizeof(frame));
 }
 
 void connectrig_hang_up(struct connectrig *rig, int fd)
 {
-	const struct spoke_env *env = &rig->server.env;
-
-	env->net->close(env->ctx, fd);
+	scene_hang_up(&rig->server.env, fd);
 }
 
 void connectrig_run(struct connectrig *rig, uint64_t ns)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The connector: keeps one address connected, waits, and is freed at any time. */
 #include "core/engine/engine.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 #include "tests/transport/connect/connectrig.h"
 #include "transport/conn/conn.h"
@@ -448,12 +449,8 @@ TEST(its_engine_may_be_freed_right_after_it, .bare = true)
 		for (unsigned i = 0; i < steps; i++)
 			(void)spokei_world_step(&rig.world, rig.world.now_ns + SECOND);
 		connectrig_free(&rig);
-		spoke_engine_free(rig.engine);
-		assert_int_equal(rig.faulty.blocks, 0);
-		assert_int_equal(rig.faulty.fds, 0);
-		spokei_vnet_kill(&rig.server.user);
-		spokei_world_process_fini(&rig.client);
-		spokei_world_process_fini(&rig.server);
+		scene_leave(&rig.client, &rig.faulty, &rig.engine);
+		scene_kill(&rig.server);
 		spokei_world_fini(&rig.world);
 	}
 }

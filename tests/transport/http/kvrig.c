@@ -3,6 +3,7 @@
 #include "tests/transport/http/kvrig.h"
 #include "core/engine/engine.h"
 
+#include "tests/support/scene.h"
 #include "transport/http/request.h"
 #include "transport/http/response.h"
 
@@ -200,19 +201,16 @@ static void note_accepted(void *arg, const struct spokei_vnet_news *news)
 void kvrig_open_bare(uint64_t timers_max)
 {
 	struct spoke_engine_options options = {
-		.env = &kvrig.faulty.env,
 		.timers_max = timers_max,
 	};
 
 	kvrig = (struct kvrig){ .engine = NULL };
-	assert_true(spokei_world_init(&kvrig.world, 11));
+	scene_open(&kvrig.world, 11);
 	spokei_vnet_observe(kvrig.world.net, note_accepted, NULL);
-	spokei_world_process_init(&kvrig.server, &kvrig.world);
+	kvrig.engine = scene_engine(&kvrig.world, &kvrig.server, &kvrig.faulty, &options);
 	spokei_world_process_init(&kvrig.client, &kvrig.world);
-	spokei_faults_init(&kvrig.faulty, &kvrig.server.env);
 	kvrig.got = malloc(KVRIG_READ_MAX);
 	assert_non_null(kvrig.got);
-	assert_int_equal(spoke_engine_new(&options, &kvrig.engine), SPOKE_OK);
 }
 
 int kvrig_serve(void)
@@ -256,13 +254,8 @@ void kvrig_close(void)
 {
 	if (kvrig.is_open)
 		kvrig_stop();
-	spoke_engine_free(kvrig.engine);
-	assert_int_equal(kvrig.faulty.blocks, 0);
-	assert_int_equal(kvrig.faulty.fds, 0);
-	assert_int_equal(kvrig.server.user.fds, 0);
-	spokei_vnet_kill(&kvrig.client.user);
-	spokei_world_process_fini(&kvrig.server);
-	spokei_world_process_fini(&kvrig.client);
+	scene_leave(&kvrig.server, &kvrig.faulty, &kvrig.engine);
+	scene_kill(&kvrig.client);
 	spokei_world_fini(&kvrig.world);
 	free(kvrig.got);
 }
@@ -274,47 +267,25 @@ void kvrig_run(uint64_t ns)
 
 int kvrig_connect(void)
 {
-	const struct spoke_env *env = &kvrig.client.env;
-	struct spoke_address address;
-	int status;
-	int fd;
+	int fd = scene_connect(&kvrig.client.env, AT);
 
-	assert_int_equal(env->net->parse(env->ctx, AT, &address), 0);
-	status = env->net->connect(env->ctx, &address, &fd);
-	assert_true(status == 0 || status == -EINPROGRESS);
 	kvrig_run(MS);
 	return fd;
 }
 
 void kvrig_send(int fd, const char *text)
 {
-	const struct spoke_env *env = &kvrig.client.env;
-	struct iovec part = { (void *)(uintptr_t)text, strlen(text) };
-
-	assert_int_equal(env->net->write(env->ctx, fd, &part, 1), (ssize_t)strlen(text));
+	scene_write(&kvrig.client.env, fd, text, strlen(text));
 }
 
 void kvrig_hang_up(int fd)
 {
-	const struct spoke_env *env = &kvrig.client.env;
-
-	env->net->close(env->ctx, fd);
+	scene_hang_up(&kvrig.client.env, fd);
 }
 
 const char *kvrig_read(int fd, bool *ret_ended)
 {
-	const struct spoke_env *env = &kvrig.client.env;
-	size_t len = 0;
-	ssize_t got;
-
-	do {
-		kvrig_run(MS);
-		got = env->net->read(env->ctx, fd, kvrig.got + len, KVRIG_READ_MAX - 1 - len);
-		if (got > 0)
-			len += (size_t)got;
-	} while (got > 0);
-	kvrig.got[len] = '\0';
-	*ret_ended = got != -EAGAIN;
+	(void)scene_hear(&kvrig.world, &kvrig.client.env, fd, kvrig.got, KVRIG_READ_MAX, ret_ended);
 	return kvrig.got;
 }
 

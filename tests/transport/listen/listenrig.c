@@ -2,6 +2,7 @@
 /* The fixture of the listener tests: see listenrig.h. */
 #include "tests/transport/listen/listenrig.h"
 #include "core/engine/engine.h"
+#include "tests/support/scene.h"
 
 #include <spoke/engine.h>
 #include <spoke/stats.h>
@@ -34,15 +35,13 @@ static void note_accept(void *arg, int fd, const struct spoke_address *peer, uns
 
 void listenrig_open(struct listenrig *rig, uint32_t max, uint32_t per_peer_max, uint64_t timers)
 {
-	struct spoke_engine_options options = { .env = &rig->faulty.env, .timers_max = timers };
+	struct spoke_engine_options options = { .timers_max = timers };
 	const struct spokei_quota_limits limits = { .max = max, .per_peer_max = per_peer_max };
 
 	*rig = (struct listenrig){ .listener = NULL };
-	assert_true(spokei_world_init(&rig->world, 11));
-	spokei_world_process_init(&rig->server, &rig->world);
+	scene_open(&rig->world, 11);
+	rig->engine = scene_engine(&rig->world, &rig->server, &rig->faulty, &options);
 	spokei_world_process_init(&rig->client, &rig->world);
-	spokei_faults_init(&rig->faulty, &rig->server.env);
-	assert_int_equal(spoke_engine_new(&options, &rig->engine), SPOKE_OK);
 	spokei_quota_init(&rig->quota, &rig->faulty.env, &limits);
 }
 
@@ -51,13 +50,8 @@ void listenrig_close(struct listenrig *rig)
 	listenrig_release(rig, rig->taken);
 	spokei_listener_free(rig->listener);
 	spokei_quota_fini(&rig->quota);
-	spoke_engine_free(rig->engine);
-	assert_int_equal(rig->faulty.blocks, 0);
-	assert_int_equal(rig->faulty.fds, 0);
-	assert_int_equal(rig->server.user.fds, 0);
-	spokei_vnet_kill(&rig->client.user);
-	spokei_world_process_fini(&rig->server);
-	spokei_world_process_fini(&rig->client);
+	scene_leave(&rig->server, &rig->faulty, &rig->engine);
+	scene_kill(&rig->client);
 	spokei_world_fini(&rig->world);
 }
 
@@ -73,15 +67,7 @@ int listenrig_listen(struct listenrig *rig, const char *at)
 
 int listenrig_connect(struct listenrig *rig, const char *to)
 {
-	const struct spoke_env *env = &rig->client.env;
-	struct spoke_address address;
-	int status;
-	int fd;
-
-	assert_int_equal(env->net->parse(env->ctx, to, &address), 0);
-	status = env->net->connect(env->ctx, &address, &fd);
-	assert_true(status == 0 || status == -EINPROGRESS);
-	return fd;
+	return scene_connect(&rig->client.env, to);
 }
 
 bool listenrig_ended(struct listenrig *rig, int fd)
@@ -95,9 +81,7 @@ bool listenrig_ended(struct listenrig *rig, int fd)
 
 void listenrig_hang_up(struct listenrig *rig, int fd)
 {
-	const struct spoke_env *env = &rig->client.env;
-
-	env->net->close(env->ctx, fd);
+	scene_hang_up(&rig->client.env, fd);
 }
 
 void listenrig_release(struct listenrig *rig, unsigned count)

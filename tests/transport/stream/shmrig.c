@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two streams over shared memory; see shmrig.h. */
 #include "tests/transport/stream/shmrig.h"
+#include "tests/support/scene.h"
 
 #include <string.h>
 
@@ -17,24 +18,12 @@ static void ignore_ready(struct spoke_watch *watch, unsigned io)
 RIG_STEP(shmrig_set_up)
 {
 	static struct shmrig pair;
-	struct spoke_engine_options options = { .env = &pair.faulty.env };
-	const struct spoke_env *env = &pair.faulty.env;
-	struct spoke_address address;
-	int listener;
 	int fds[2];
 
 	memset(&pair, 0, sizeof(pair));
-	assert_true(spokei_world_init(&pair.world, 3));
-	spokei_world_process_init(&pair.process, &pair.world);
-	spokei_faults_init(&pair.faulty, &pair.process.env);
-	assert_int_equal(spoke_engine_new(&options, &pair.engine), 0);
-	assert_int_equal(env->net->parse(env->ctx, SHMRIG_PLACE, &address), 0);
-	assert_int_equal(env->net->listen(env->ctx, &address, 1, &listener), 0);
-	(void)env->net->connect(env->ctx, &address, &fds[0]);
-	spokei_world_run(&pair.world, pair.world.now_ns + 1);
-	assert_int_equal(env->net->finish(env->ctx, fds[0]), 0);
-	assert_int_equal(env->net->accept(env->ctx, listener, &fds[1], &address), 0);
-	env->net->close(env->ctx, listener);
+	scene_open(&pair.world, 3);
+	pair.engine = scene_engine(&pair.world, &pair.process, &pair.faulty, NULL);
+	scene_pair(&pair.world, &pair.faulty.env, SHMRIG_PLACE, fds);
 	for (unsigned i = 0; i < 2; i++) {
 		spokei_stream_init(&pair.sides[i], pair.engine, &spokei_stream_shm, fds[i],
 				   ignore_ready);
@@ -50,12 +39,9 @@ RIG_STEP(shmrig_tear_down)
 
 	spokei_stream_close(&pair->sides[0]);
 	spokei_stream_close(&pair->sides[1]);
-	spoke_engine_free(pair->engine);
-	assert_int_equal(pair->faulty.blocks, 0);
-	assert_int_equal(pair->faulty.fds, 0);
+	scene_leave(&pair->process, &pair->faulty, &pair->engine);
 	assert_int_equal(pair->faulty.shares, 0);
 	assert_int_equal(pair->process.user.shares, 0);
-	spokei_world_process_fini(&pair->process);
 	spokei_world_fini(&pair->world);
 }
 

@@ -3,6 +3,7 @@
 #include "tests/transport/stream/tlsrig.h"
 
 #include "core/virtual/files.h"
+#include "tests/support/scene.h"
 
 #include <spoke/engine.h>
 
@@ -240,20 +241,11 @@ static void make_stream(struct tlsrig *rig, const struct tlsrig_setting *setting
 static void join(struct tlsrig *rig)
 {
 	const struct tlsrig_setting *setting = &rig->setting;
-	const struct spoke_env *env = &rig->faulty.env;
 	const struct spokei_vnet_link link = { .capacity = CAPACITY };
-	struct spoke_address address;
-	int listener;
 	int fds[2];
 
 	spokei_vnet_set_all(rig->world.net, &link);
-	assert_int_equal(env->net->parse(env->ctx, PLACE, &address), 0);
-	assert_int_equal(env->net->listen(env->ctx, &address, 1, &listener), 0);
-	(void)env->net->connect(env->ctx, &address, &fds[0]);
-	spokei_world_run(&rig->world, rig->world.now_ns + 1);
-	assert_int_equal(env->net->finish(env->ctx, fds[0]), 0);
-	assert_int_equal(env->net->accept(env->ctx, listener, &fds[1], &address), 0);
-	env->net->close(env->ctx, listener);
+	scene_pair(&rig->world, &rig->faulty.env, PLACE, fds);
 	rig->fd = fds[setting->accepts ? 0 : 1];
 	spokei_stream_init(&rig->stream, rig->engine,
 			   setting->or_plain ? spokei_tls_or_plain(rig->tls)
@@ -301,14 +293,10 @@ void tlsrig_again(struct tlsrig *rig)
 
 void tlsrig_begin(struct tlsrig *rig, const struct tlsrig_setting *setting)
 {
-	struct spoke_engine_options options = { .env = &rig->faulty.env };
-
 	memset(rig, 0, sizeof(*rig));
 	(void)tlsrig_certs();
-	assert_true(spokei_world_init(&rig->world, 3));
-	spokei_world_process_init(&rig->process, &rig->world);
-	spokei_faults_init(&rig->faulty, &rig->process.env);
-	assert_int_equal(spoke_engine_new(&options, &rig->engine), 0);
+	scene_open(&rig->world, 3);
+	rig->engine = scene_engine(&rig->world, &rig->process, &rig->faulty, NULL);
 	rig->got = malloc(TLSRIG_ROOM);
 	assert_non_null(rig->got);
 	rig->setting = *setting;
@@ -322,10 +310,7 @@ void tlsrig_end(struct tlsrig *rig)
 	spokei_faults_heal(&rig->faulty);
 	stop(rig);
 	spokei_tls_free(rig->tls);
-	spoke_engine_free(rig->engine);
-	assert_int_equal(rig->faulty.blocks, 0);
-	assert_int_equal(rig->faulty.fds, 0);
-	spokei_world_process_fini(&rig->process);
+	scene_leave(&rig->process, &rig->faulty, &rig->engine);
 	spokei_world_fini(&rig->world);
 	SSL_CTX_free(rig->context);
 	free(rig->got);
