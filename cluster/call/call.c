@@ -5,13 +5,14 @@
  */
 #include "cluster/call/call.h"
 
-#include "cluster/call/attempts.h"
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
 #include "cluster/call/report.h"
 #include "cluster/call/retry.h"
 #include "cluster/config/keys.h"
 #include "cluster/endpoints/directory.h"
+#include "cluster/endpoints/endpoint.h"
+#include "cluster/filter/fence.h"
 #include "cluster/filter/filter.h"
 #include "core/base/error.h"
 #include "core/engine/engine.h"
@@ -24,15 +25,12 @@
 
 #include <spoke/consumer.h>
 
+#include <string.h>
+
 static const unsigned char nil[] = { 0xc0 };
 const struct spoke_value spokei_call_nil = { nil, sizeof(nil) };
 
 /* --- values in place of errors */
-
-bool spokei_fallback_hides(int error)
-{
-	return spokei_error_of(error)->replaced != SPOKEI_REPLACED_BY_NOTHING;
-}
 
 /* The fallback of a method keeps the error of a handler. */
 void spokei_fallback_apply(struct spoke_result *result, struct spoke_value value)
@@ -53,7 +51,7 @@ void spokei_fallback_apply(struct spoke_result *result, struct spoke_value value
 
 static void excuse(const struct spoke_method *method, struct spoke_result *result)
 {
-	if (!spokei_fallback_hides(result->error))
+	if (!spokei_error_is_replaced(result->error))
 		return;
 	spokei_event(method->caller->engine, result->error, "call failed, and is excused");
 	result->error = SPOKE_OK;
@@ -119,7 +117,67 @@ int spokei_call_prepare(const struct spoke_method *method, struct spoke_span val
 	return SPOKE_OK;
 }
 
+static bool has_key(struct spoke_value attachments, const char *key)
+{
+	struct spoke_value value;
+
+	return spoke_value_get(attachments, key, &value) == SPOKE_OK;
+}
+
+/* Checks the options of a call under a lease. Returns 0, SPOKE_ELEASE, or SPOKE_EINVAL (the lease
+ * is of another engine, or the attachments contain its keys). */
+static int check_leased(const struct spoke_engine *engine, const struct spoke_call_options *options)
+{
+	if (has_key(options->attachments, SPOKEI_FENCE_NAME) ||
+	    has_key(options->attachments, SPOKEI_FENCE_NUMBER))
+		return SPOKE_EINVAL;
+	return spokei_lease_use_check(options->lease, engine);
+}
+
 /* --- calls that begin */
+
+/* Takes a cell for a call that has not begun. Returns 0, SPOKE_ELIMIT or SPOKE_ENOMEM. */
+static int new_call(struct spoke_method *method, struct spokei_call **ret_call)
+{
+	struct spokei_call *call;
+	void *cell;
+	uint64_t handle;
+	int error = spokei_slab_take(&method->caller->calls, &cell, &handle);
+
+	if (error)
+		return spokei_link_refused(method->caller->link, error, SPOKEI_REFUSED_BY_CALLS);
+	call = cell;
+	call->method = method;
+	call->handle = handle;
+	call->attempt.call = call;
+	call->attempt.pending.lasting = true;
+	call->retry = NULL;
+	call->excuses = false;
+	call->filters = 0;
+	call->limited = false;
+	call->cancelled = false;
+	call->cancel.node.next = NULL;
+	*ret_call = call;
+	return SPOKE_OK;
+}
+
+int spokei_call_begin(struct spoke_method *method, struct spokei_conn *conn,
+		      const struct spokei_call_args *args, struct spokei_call **ret_call)
+{
+	struct spokei_call *call;
+	int error = new_call(method, &call);
+
+	if (error)
+		return error;
+	error = spokei_call_send(&call->attempt, conn, args, NULL);
+	if (error) {
+		spokei_slab_give(&method->caller->calls, call->handle);
+		return error;
+	}
+	spokei_figures_count(method->figures, SPOKE_STAT_CALLS);
+	*ret_call = call;
+	return SPOKE_OK;
+}
 
 int spokei_call_taken(struct spokei_call *call, spoke_call_done_fn done, void *arg,
 		      struct spoke_call *ret_call)
@@ -155,6 +213,156 @@ static inline bool takes_one(const struct spoke_method *method, const struct spo
 	return ends_with_first(&method->settings, policy);
 }
 
+/* Begins a call whose only attempt it is. Returns as spoke_call(). */
+static int begin_one(struct spoke_method *method, const struct spokei_call_args *args,
+		     struct spokei_call **ret_call)
+{
+	struct spokei_endpoint *endpoint;
+	struct spokei_conn *conn;
+	struct spokei_call *call = NULL;
+	int error;
+
+	do {
+		error = spokei_call_pick(method, args, NULL, &endpoint, &conn);
+		if (error)
+			return error;
+		error = spokei_call_begin(method, conn, args, &call);
+	} while (spokei_call_fits_elsewhere(method->caller, endpoint, error));
+	if (error)
+		return error;
+	SPOKE_ASSERT(call != NULL);
+	call->attempt.endpoint = endpoint;
+	call->excuses = args->policy->excuses;
+	spokei_directory_begun(endpoint, endpoint->engine->begin_ns);
+	*ret_call = call;
+	return SPOKE_OK;
+}
+
+/* --- the memory of retry states: a free list of equal blocks; larger ones are allocated one by one
+ */
+
+#define BLOCK 1024u    /* bytes */
+#define BLOCKS_MAX 64u /* that are kept */
+#define EXTENSION 64u  /* bytes of two of our pairs, and of the head of a map; without a name */
+
+/* Returns memory for `size` bytes that is not initialised, or NULL. */
+static void *take_block(struct spokei_retry_blocks *blocks, const struct spoke_env *env,
+			size_t size)
+{
+	void *block = blocks->first;
+
+	if (size > BLOCK)
+		return spokei_alloc_unset(env, size);
+	if (block == NULL)
+		return spokei_alloc_unset(env, BLOCK);
+	memcpy(&blocks->first, block, sizeof(blocks->first));
+	blocks->count--;
+	return block;
+}
+
+/* Gives memory back that was taken with the same size. */
+static void give_block(struct spokei_retry_blocks *blocks, const struct spoke_env *env, void *block,
+		       size_t size)
+{
+	if (size > BLOCK) {
+		spokei_free(env, block, 1, size);
+	} else if (blocks->count == BLOCKS_MAX) {
+		spokei_free(env, block, 1, BLOCK);
+	} else {
+		memcpy(block, &blocks->first, sizeof(blocks->first));
+		blocks->first = block;
+		blocks->count++;
+	}
+}
+
+static void free_blocks(struct spokei_retry_blocks *blocks, const struct spoke_env *env)
+{
+	while (blocks->first)
+		spokei_free(env, take_block(blocks, env, BLOCK), 1, BLOCK);
+}
+
+static struct spoke_span copy(unsigned char **at, struct spoke_span from)
+{
+	struct spoke_span span = spokei_span(*at, from.len);
+
+	if (from.len)
+		memcpy(*at, from.data, from.len);
+	*at += from.len;
+	return span;
+}
+
+/* Returns how many bytes our attachments need at most, and the head of the map; 0: there are none.
+ */
+static size_t room_for_ours(const struct spokei_call_args *args)
+{
+	size_t room = args->policy && args->policy->repeats ? EXTENSION : 0;
+
+	if (SPOKEI_UNLIKELY(args->lease))
+		room += EXTENSION + spoke_lease_name(*args->lease).len;
+	return room;
+}
+
+/* Copies the arguments of a call. If it repeats its attempts, or is made under a lease, there is
+ * room for attachments of ours. Returns NULL without memory. */
+static struct spokei_retry_state *copy_args(struct spokei_retry_blocks *blocks,
+					    const struct spoke_env *env,
+					    const struct spokei_call_args *args)
+{
+	struct spoke_span attachments = { args->attachments.data, args->attachments.len };
+	size_t size = sizeof(struct spokei_retry_state);
+	size_t ours = room_for_ours(args);
+	struct spokei_retry_state *retry;
+	unsigned char *at;
+
+	if (args->values.len > SIZE_MAX / 8 || attachments.len > SIZE_MAX / 8 ||
+	    args->key.len > SIZE_MAX / 8)
+		return NULL;
+	size += args->values.len + attachments.len + args->key.len;
+	if (ours)
+		size += attachments.len + ours;
+	retry = take_block(blocks, env, size);
+	if (retry == NULL)
+		return NULL;
+	at = retry->bytes;
+	retry->state = SPOKEI_CALL_FIRST;
+	retry->ticket = SPOKEI_TICKET_NONE;
+	retry->first_answer = false;
+	retry->size = size;
+	retry->args = *args;
+	retry->args.values = copy(&at, args->values);
+	attachments = copy(&at, attachments);
+	retry->args.attachments = (struct spoke_value){ attachments.data, attachments.len };
+	retry->args.key = copy(&at, args->key);
+	retry->args.lease = NULL; /* the user's */
+	retry->extended = ours ? at : NULL;
+	return retry;
+}
+
+static void free_history(struct spokei_retry_state *retry, const struct spoke_env *env)
+{
+	if (spokei_retry_state_is_leased(retry)) {
+		spokei_lease_use_end(&retry->lease);
+		spokei_task_drop(&retry->lease_end);
+	}
+	while (retry->forks) {
+		struct spokei_fork *fork = retry->forks;
+
+		retry->forks = fork->next;
+		spokei_free(env, fork, 1, sizeof(*fork));
+	}
+	if (retry->tried != retry->few)
+		spokei_free(env, retry->tried, retry->tried_room, sizeof(*retry->tried));
+}
+
+/* Frees a retry state that does not wait, and has no attempt in flight. */
+static void free_retry(struct spokei_retry_blocks *blocks, const struct spoke_env *env,
+		       struct spokei_retry_state *retry)
+{
+	if (retry->state != SPOKEI_CALL_FIRST)
+		free_history(retry, env);
+	give_block(blocks, env, retry, retry->size);
+}
+
 /* --- a call that may take several attempts */
 
 /* The memory that is kept for further attempts is limited as that of unsent requests is. */
@@ -174,7 +382,7 @@ static int keep_args(struct spokei_call *call, const struct spokei_call_args *ar
 {
 	struct spokei_caller *caller = call->method->caller;
 
-	call->retry = spokei_retry_state_keep(&caller->blocks, caller->engine->env, args);
+	call->retry = copy_args(&caller->blocks, caller->engine->env, args);
 	if (call->retry == NULL)
 		return SPOKE_ENOMEM;
 	caller->kept += call->retry->size;
@@ -187,7 +395,7 @@ static void forget(struct spokei_caller *caller, struct spokei_retry_state *retr
 	if (retry == NULL)
 		return;
 	caller->kept -= retry->size;
-	spokei_retry_state_free(&caller->blocks, caller->engine->env, retry);
+	free_retry(&caller->blocks, caller->engine->env, retry);
 }
 
 static void give_up(struct spokei_call *call)
@@ -211,12 +419,35 @@ static inline bool takes_first_answer(const struct spoke_method *method,
 	       ends_with_first(settings, policy);
 }
 
+/* Begins a call that may take several attempts: with one, without asking the policy and without a
+ * history, if its first answer ends it; else, and if that attempt cannot begin, as the policy
+ * decides. `lease` may be NULL. Returns as spoke_call(); after an error the call was not begun. */
+static int begin_first(struct spokei_call *call, const struct spoke_lease *lease)
+{
+	const struct spokei_retry_state *retry = call->retry;
+	struct spokei_endpoint *endpoint;
+	struct spokei_conn *conn;
+	int error;
+
+	/* Most calls need no history. */
+	if (SPOKEI_UNLIKELY(!retry->first_answer || lease || call->method->settings.wait_ready))
+		return spokei_call_begin_asking(call, lease);
+	error = spokei_call_pick(call->method, &retry->args, NULL, &endpoint, &conn);
+	if (SPOKEI_LIKELY(error == 0))
+		error = spokei_call_send(&call->attempt, conn, &retry->args, NULL);
+	if (SPOKEI_UNLIKELY(error))
+		return spokei_call_begin_asking(call, NULL);
+	call->attempt.endpoint = endpoint;
+	spokei_directory_begun(endpoint, endpoint->engine->begin_ns);
+	return SPOKE_OK;
+}
+
 /* *ret_excuses: the policy reports a failure as OK. */
 static int begin_kept(struct spoke_method *method, const struct spokei_call_args *args,
 		      struct spokei_call **ret_call, bool *ret_excuses)
 {
 	struct spokei_call *call;
-	int error = spokei_call_new(method, &call);
+	int error = new_call(method, &call);
 
 	if (error)
 		return error;
@@ -226,7 +457,7 @@ static int begin_kept(struct spoke_method *method, const struct spokei_call_args
 	if (SPOKEI_LIKELY(error == 0)) {
 		call->excuses = args->policy->excuses;
 		call->retry->first_answer = takes_first_answer(method, args->policy);
-		error = spokei_call_begin_first(call, args->lease);
+		error = begin_first(call, args->lease);
 	}
 	if (SPOKEI_UNLIKELY(error)) {
 		*ret_excuses = call->excuses;
@@ -249,7 +480,7 @@ static int begin_answer(struct spoke_method *method, struct spoke_value value, b
 {
 	const struct spokei_call_args args = { .values = spokei_span(value.data, value.len) };
 	struct spokei_call *call;
-	int error = spokei_call_new(method, &call);
+	int error = new_call(method, &call);
 
 	if (error)
 		return error;
@@ -276,6 +507,19 @@ struct passed {
 
 static const struct passed unfiltered;
 
+/* Returns what filters are told of a call of this method, without its arguments. */
+static struct spoke_filter_call describe(const struct spoke_method *method)
+{
+	const struct spokei_message *request = &method->request;
+
+	return (struct spoke_filter_call){
+		.service = method->service,
+		.version = request->version,
+		.group = request->group,
+		.method = request->method,
+	};
+}
+
 static int refused_by_filter(const struct spoke_method *method, int error)
 {
 	return spokei_link_refused(method->caller->link, error, SPOKEI_REFUSED_BY_FILTER);
@@ -288,7 +532,7 @@ static struct spoke_result ask_after(const struct spoke_method *method, struct p
 {
 	struct spoke_result result = { .error = error };
 	/* Without arguments, because a copy of them may be freed already. */
-	struct spoke_filter_call about = spokei_method_describe(method);
+	struct spoke_filter_call about = describe(method);
 
 	if (passed.count == 0)
 		return result;
@@ -320,7 +564,7 @@ static int take_allowed(struct spoke_method *method, const struct spokei_call_ar
 	int error;
 
 	if (SPOKEI_LIKELY(takes_one(method, args)))
-		error = spokei_call_begin_one(method, args, ret_call);
+		error = begin_one(method, args, ret_call);
 	else
 		error = begin_kept(method, args, ret_call, &excuses);
 	if (SPOKEI_LIKELY(error == 0)) {
@@ -360,7 +604,7 @@ static int take_filtered(struct spoke_method *method, const struct spokei_call_a
 			 const struct spoke_trace_context *trace, struct spokei_call **ret_call)
 {
 	const struct spokei_caller *caller = method->caller;
-	struct spoke_filter_call about = spokei_method_describe(method);
+	struct spoke_filter_call about = describe(method);
 	struct spokei_call_args with = *args;
 	struct passed passed = { .number = spokei_engine_number(caller->engine) };
 	struct spoke_filter_verdict verdict;
@@ -425,7 +669,7 @@ static int take_call(struct spoke_method *method, struct spoke_span values,
 		return error;
 	if (SPOKEI_UNLIKELY(options->lease.leases)) {
 		args.lease = &options->lease;
-		error = spokei_leased_check(caller->engine, options);
+		error = check_leased(caller->engine, options);
 		if (error)
 			return error;
 	}
@@ -469,48 +713,12 @@ int spoke_call_args(struct spoke_method *method, struct spoke_args args,
 	return error;
 }
 
-/* --- results */
-
-struct spoke_result spokei_retry_state_result(const struct spokei_retry_state *retry)
-{
-	const struct spokei_ending *ending = &retry->ending;
-	struct spoke_result result = {
-		.error = ending->error,
-		.attempts = retry->begun,
-		.error_code = ending->error_code,
-		.error_text = { ending->text, ending->text_len },
-		.error_class = { ending->class_name, ending->class_len },
-		.written = retry->written,
-		.queued_ns = ending->queued_ns,
-		.waited_ns = ending->waited_ns,
-	};
-
-	/* All attempts were answered. */
-	if (retry->ok > 0 && retry->failed == 0)
-		result.error = SPOKE_OK;
-	if (result.error == SPOKE_OK)
-		result.value = spokei_call_nil;
-	return result;
-}
-
-/* The user was promised this result, even if another event has ended the call since. */
-static struct spoke_result cancelled_result(const struct spoke_result *since)
-{
-	return (struct spoke_result){
-		.error = SPOKE_ECANCELED,
-		.written = since->written,
-		.queued_ns = since->queued_ns,
-		.waited_ns = since->waited_ns,
-		.attempts = since->attempts,
-	};
-}
-
 /* --- filters */
 
 static void ask_filters(const struct spokei_call *call, struct spoke_result *result)
 {
 	const struct spokei_retry_state *retry = call->retry;
-	struct spoke_filter_call about = spokei_method_describe(call->method);
+	struct spoke_filter_call about = describe(call->method);
 
 	about.number = call->number;
 	about.took_ns = result->queued_ns + result->waited_ns;
@@ -539,8 +747,9 @@ static inline void rest_if_idle(struct spokei_caller *caller)
 
 static inline void give_limit(struct spokei_call *call)
 {
-	if (SPOKEI_UNLIKELY(call->limited))
-		spokei_limit_give(&call->method->limit);
+	if (SPOKEI_LIKELY(!call->limited))
+		return;
+	spokei_limit_give(&call->method->limit);
 	call->limited = false;
 }
 
@@ -641,7 +850,7 @@ static void leave(struct spokei_call *call, enum spoke_ticket_settlement settlem
 
 	spokei_call_move(&retry->state, SPOKEI_CALL_OVER);
 	retry->settlement = settlement;
-	spokei_retry_queue_leave(&call->method->caller->retry, retry, true);
+	spokei_retry_queue_leave(retry, true);
 	spokei_task_drop(&retry->tell);
 	cancel_attempt(&call->attempt);
 	for (struct spokei_fork *fork = retry->forks; fork; fork = fork->next)
@@ -655,7 +864,7 @@ void spokei_call_end(struct spokei_call *call, enum spoke_ticket_settlement sett
 
 	if (SPOKEI_UNLIKELY(call->cancelled)) {
 		settlement = SPOKE_TICKET_CANCELLED;
-		*result = cancelled_result(result);
+		*result = spokei_call_cancelled(result);
 	}
 	leave(call, settlement);
 	result->attempts = retry->begun;
@@ -664,13 +873,6 @@ void spokei_call_end(struct spokei_call *call, enum spoke_ticket_settlement sett
 		retry->ending.error = result->error;
 	else
 		report_end(call, result);
-}
-
-void spokei_call_finish_failed(struct spokei_call *call, struct spoke_result *result)
-{
-	if (call->cancelled)
-		*result = cancelled_result(result);
-	spokei_call_finish(call, result);
 }
 
 /* --- the end, a little later */
@@ -756,7 +958,6 @@ void spokei_call_defer(struct spokei_call *call)
 
 	SPOKE_ASSERT(retry->ticket == SPOKEI_TICKET_NONE);
 	retry->ticket = SPOKEI_TICKET_DUE;
-	spokei_retry_queue_admit(&call->method->caller->retry, retry);
 	tell_soon(call, tell_ticket);
 }
 
@@ -791,25 +992,6 @@ bool spokei_call_cancel(struct spokei_caller *caller, struct spoke_call named)
 	call->cancel.run = call_cancelled;
 	spokei_engine_soon(caller->engine, &call->cancel);
 	return true;
-}
-
-static void sweep(struct spokei_task *task)
-{
-	struct spokei_caller *caller = spoke_container_of(task, struct spokei_caller, sweep);
-	struct spokei_retry_state *retry;
-
-	while ((retry = spokei_retry_queue_any(&caller->retry)) != NULL) {
-		struct spoke_result result = spokei_retry_state_result(retry);
-
-		result.error = SPOKE_ECLOSED;
-		spokei_call_end(retry->call, SPOKE_TICKET_CLOSING, &result);
-	}
-}
-
-void spokei_call_sweep(struct spokei_caller *caller)
-{
-	caller->sweep.run = sweep;
-	spokei_engine_soon(caller->engine, &caller->sweep);
 }
 
 /* --- all calls of a caller */
@@ -849,5 +1031,5 @@ void spokei_caller_fini(struct spokei_caller *caller)
 		SPOKE_ASSERT(status == SPOKE_WHEEL_OK);
 	}
 	spokei_slab_fini(calls);
-	spokei_retry_blocks_fini(&caller->blocks, caller->engine->env);
+	free_blocks(&caller->blocks, caller->engine->env);
 }

@@ -14,15 +14,25 @@
 #include <spoke/ticket.h>
 #include <spoke/value.h>
 
-struct spoke_lease;
-struct spoke_policy;
 struct spokei_call;
-struct spokei_call_args;
 struct spokei_caller;
 struct spokei_conn;
 struct spokei_endpoint;
-struct spokei_message;
 struct spokei_retry_state;
+
+/* The arguments of a call: everything in which one call of a method differs from another. Checked.
+ * The bytes belong to the user, or to the retry state that has copied them. */
+struct spokei_call_args {
+	struct spoke_span values;
+	size_t count;                      /* of values */
+	struct spoke_value attachments;    /* a map; { 0 }: none */
+	struct spoke_span key;             /* the user's hash key; { 0 }: none */
+	uint64_t timeout_ns;               /* per attempt */
+	const struct spoke_policy *policy; /* NULL: the call is a push, or is not sent at all */
+	const struct spoke_lease *lease;   /* of the user's options; NULL: none, or it was noted */
+	bool one_way;
+	bool optional; /* the attachments are those of filters: a wire without any drops them */
+};
 
 struct spokei_attempt {
 	struct spokei_pending pending; /* lasting, if the attempt is a call's first one */
@@ -52,6 +62,12 @@ SPOKE_MUST_USE int spokei_call_prepare(const struct spoke_method *method, struct
 				       const struct spoke_call_options *options,
 				       struct spokei_call_args *ret);
 
+/* Makes a call of one attempt on a connection. The caller of this function sets `done` and `arg`.
+ * Returns as spoke_call(). */
+SPOKE_MUST_USE int spokei_call_begin(struct spoke_method *method, struct spokei_conn *conn,
+				     const struct spokei_call_args *args,
+				     struct spokei_call **ret_call);
+
 /* Ends a user's function that has made a call: sets its callback and returns its handle. Returns 0.
  */
 int spokei_call_taken(struct spokei_call *call, spoke_call_done_fn done, void *arg,
@@ -68,9 +84,6 @@ bool spokei_call_cancel(struct spokei_caller *caller, struct spoke_call named);
  * The filters may change the result. */
 void spokei_call_finish(struct spokei_call *call, struct spoke_result *result);
 
-/* Ends a call whose only attempt has failed, or that is cancelled. */
-void spokei_call_finish_failed(struct spokei_call *call, struct spoke_result *result);
-
 /* Ends a call that has a history: finishes it, or settles its ticket. A call that is still inside
  * spoke_call() gets the error noted instead. */
 void spokei_call_end(struct spokei_call *call, enum spoke_ticket_settlement settlement,
@@ -86,14 +99,57 @@ void spokei_call_defer(struct spokei_call *call);
 /* The value nil. */
 extern const struct spoke_value spokei_call_nil;
 
-/* Returns the result of a call that ends as the attempt did that failed last. */
-struct spoke_result spokei_retry_state_result(const struct spokei_retry_state *retry);
-
-/* May a value replace this error? */
-bool spokei_fallback_hides(int error);
-
 /* Replaces the error of a result by OK and `value`, if the fallback applies; `written`, the times
  * and `attempts` stay. `value` { 0 }: the method has no fallback. */
 void spokei_fallback_apply(struct spoke_result *result, struct spoke_value value);
+
+/* --- one attempt */
+
+/* Ids of endpoints at which a call was tried already. */
+struct spokei_tried {
+	const uint64_t *ids;
+	size_t count;
+};
+
+/* Picks an endpoint for a call, and the connection to it. `tried` may be NULL. Returns as
+ * spokei_directory_pick(). */
+SPOKE_MUST_USE int spokei_call_pick(struct spoke_method *method,
+				    const struct spokei_call_args *args,
+				    const struct spokei_tried *tried,
+				    struct spokei_endpoint **ret_endpoint,
+				    struct spokei_conn **ret_conn);
+
+/* An endpoint had no room for an attempt: may another endpoint have room? */
+bool spokei_call_has_room_elsewhere(const struct spokei_caller *caller,
+				    struct spokei_endpoint *endpoint);
+
+/* The same, after the beginning of an attempt there has returned `error`. */
+static inline bool spokei_call_fits_elsewhere(const struct spokei_caller *caller,
+					      struct spokei_endpoint *endpoint, int error)
+{
+	return error == SPOKE_ELIMIT && spokei_call_has_room_elsewhere(caller, endpoint);
+}
+
+/* Sends a call as an attempt, whose end takes the call to its next step. `guard` is asked right
+ * before the request is written; it may be NULL. Returns as spoke_call(). */
+SPOKE_MUST_USE int spokei_call_send(struct spokei_attempt *attempt, struct spokei_conn *conn,
+				    const struct spokei_call_args *args,
+				    int (*guard)(struct spokei_pending *pending));
+
+/* Returns the result of a call that ends as this attempt did. */
+struct spoke_result spokei_call_result(const struct spokei_outcome *outcome);
+
+/* Returns the result of a call that is cancelled: the user was promised it, even if another event
+ * has ended the call since. */
+static inline struct spoke_result spokei_call_cancelled(const struct spoke_result *since)
+{
+	return (struct spoke_result){
+		.error = SPOKE_ECANCELED,
+		.written = since->written,
+		.queued_ns = since->queued_ns,
+		.waited_ns = since->waited_ns,
+		.attempts = since->attempts,
+	};
+}
 
 #endif

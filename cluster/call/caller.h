@@ -8,16 +8,44 @@
 #define SPOKEI_CLUSTER_CALL_CALLER_H
 
 #include "cluster/call/report.h"
-#include "cluster/call/retry_queue.h"
+#include "cluster/policy/budget.h"
 #include "core/engine/task.h"
 #include "core/memory/slab.h"
+#include "timer/base.h"
 
 #include <spoke/ticket.h>
 
 struct spokei_credentials;
 struct spokei_directory;
 struct spokei_filters;
+struct spokei_key_values;
 struct spokei_link;
+struct spokei_retry_state;
+
+/* Memory for retry states: blocks of one size are kept for the next calls. Zero-initialised. */
+struct spokei_retry_blocks {
+	void *first; /* each block begins with the address of the next one */
+	unsigned count;
+};
+
+/*
+ * The calls that wait for their next attempt: for a time, on the engine's wheel, or until an
+ * endpoint can take them. Tickets among them are counted and limited. Part of a consumer's caller,
+ * on the engine's thread.
+ */
+
+struct spokei_retry_queue {
+	unsigned timer_class; /* of calls that wait */
+	unsigned watch_class; /* of attempts that are watched */
+	uint32_t tasks_max;   /* tickets */
+	size_t bytes_max;     /* of tickets */
+	bool drops_oldest;    /* a full queue drops its oldest ticket for a new one */
+	uint32_t tasks;
+	size_t bytes;
+	struct spoke_list tickets; /* the oldest first */
+	struct spoke_list unready; /* the same */
+	struct spoke_list pausing;
+};
 
 struct spokei_caller {
 	struct spoke_engine *engine;
@@ -57,5 +85,17 @@ void spokei_caller_resize(struct spokei_caller *caller, uint32_t pending_max, ui
 
 /* Frees all memory, after the last call has ended and the methods are freed. */
 void spokei_caller_fini(struct spokei_caller *caller);
+
+/* The queue must not be moved afterwards. Returns 0 or SPOKE_ELIMIT: the wheel has no class left.
+ */
+SPOKE_MUST_USE int spokei_retry_queue_init(struct spokei_retry_queue *queue,
+					   struct spoke_engine *engine);
+
+/* Changes the limits of tickets; those that are there stay. */
+void spokei_retry_queue_limit(struct spokei_retry_queue *queue,
+			      const struct spokei_key_values *values);
+
+/* Some endpoint can take calls: all that wait for one are due, in their order. */
+void spokei_retry_queue_wake(struct spokei_retry_queue *queue);
 
 #endif

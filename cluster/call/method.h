@@ -7,9 +7,9 @@
 #define SPOKEI_CLUSTER_CALL_METHOD_H
 
 #include "cluster/balancer/state.h"
-#include "cluster/call/args.h"
 #include "cluster/config/owners.h"
 #include "cluster/filter/limit.h"
+#include "cluster/policy/budget.h"
 #include "transport/wire/message.h"
 
 #include <spoke/call.h>
@@ -18,10 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct spoke_filter_call;
 struct spokei_caller;
 struct spokei_conn;
-struct spokei_endpoint;
 struct spokei_figures;
 struct spokei_key_values;
 
@@ -36,34 +34,6 @@ static inline uint32_t spokei_settings_retries(const struct spokei_call_settings
 {
 	return settings->retries == SPOKEI_RETRIES_OF_POLICY ? policy->retries : settings->retries;
 }
-
-/* Returns how long a call may last from its beginning: retry.deadline for a call that may become a
- * ticket, else the sum of all attempts and pauses. */
-uint64_t spokei_settings_deadline(const struct spokei_call_settings *settings,
-				  const struct spoke_policy *policy, uint64_t timeout_ns);
-
-/*
- * When an attempt of a method is slow: after a fixed time, or after a percentile of the method's
- * response times. The percentile is estimated: each answer moves the estimate up or down by a part
- * of itself, and more steps lead up the higher the percentile is. So only whether an answer took
- * longer matters, and the answer of a backup is evidence too: the attempt before would have taken
- * longer still. Pure; part of a method, on the engine's thread.
- */
-
-#define SPOKEI_HEDGE_LEAST 100u /* answers before an estimate is used */
-#define SPOKEI_HEDGE_MIN_NS UINT64_C(1000000)
-
-/* Zero-initialised. */
-struct spokei_hedge {
-	uint64_t slow_ns; /* the estimate; 0: none yet */
-	uint32_t answers; /* up to SPOKEI_HEDGE_LEAST */
-};
-
-/* Counts an answer that took `took_ns`. `after`: the setting, a time or a percentile. */
-void spokei_hedge_note(struct spokei_hedge *hedge, uint64_t after, uint64_t took_ns);
-
-/* Returns how long an attempt may be open before it is slow; 0: not known, or `after` is 0. */
-uint64_t spokei_hedge_after(const struct spokei_hedge *hedge, uint64_t after);
 
 struct spoke_method {
 	struct spokei_caller *caller;
@@ -138,46 +108,8 @@ static inline void spokei_method_forget_peer(struct spoke_method *method)
 	method->prefix.wire = NULL;
 }
 
-/* Puts a request for a connection with this wire and profile id together, in `request`, which is
- * good until the next one. Returns 0, SPOKE_EUNSUPPORTED (the wire cannot carry all of it) or an
- * error of turn_to(). */
-SPOKE_MUST_USE static inline int spokei_method_fill(struct spoke_method *method,
-						    struct spokei_conn *conn,
-						    const struct spokei_wire *wire,
-						    uint64_t profile,
-						    const struct spokei_call_args *args)
-{
-	struct spokei_message *request = &method->request;
-	const struct spokei_buffer *prefix = &method->prefix.bytes;
-	int error = SPOKE_OK;
-
-	request->args = args->values;
-	request->arg_count = args->count;
-	request->attachments = args->attachments;
-	request->two_way = !args->one_way;
-	/* Attachments that the wire cannot carry are rejected, not dropped. */
-	if (SPOKEI_UNLIKELY(!wire->attachments)) {
-		if (args->optional)
-			request->attachments = (struct spoke_value){ NULL, 0 };
-		if (request->version.len || request->group.len || request->attachments.len)
-			return SPOKE_EUNSUPPORTED;
-	}
-	if (SPOKEI_UNLIKELY(method->prefix.wire != wire || method->prefix.profile != profile))
-		error = spokei_method_turn_to(method, conn);
-	request->prefix = spokei_span(spokei_buffer_data(prefix), spokei_buffer_len(prefix));
-	return error;
-}
-
-/* Has the requests of a method of any version or group name those of the endpoint. Returns 0 or
- * SPOKE_ENOMEM. */
-SPOKE_MUST_USE int spokei_method_follow(struct spoke_method *method,
-					const struct spokei_endpoint *endpoint);
-
 /* Applies settings of the method that have changed. */
 void spokei_method_apply(struct spoke_method *method);
-
-/* Returns what filters are told of a call of this method, without its arguments. */
-struct spoke_filter_call spokei_method_describe(const struct spoke_method *method);
 
 /* Returns how long a call may take until its callback. Any thread. */
 uint64_t spokei_method_longest(const struct spoke_method *method,

@@ -174,15 +174,6 @@ void spokei_report_add(struct spokei_report *report, enum spokei_report_kind kin
 	publish_later(report);
 }
 
-void spokei_report_again(struct spokei_report *report, uint32_t *sum, int error, uint64_t pause_ns)
-{
-	bool is_counted = *sum == report->sum;
-
-	*sum = report->sum;
-	report->counts[SPOKEI_REPORT_AGAIN] -= is_counted;
-	spokei_report_add(report, SPOKEI_REPORT_AGAIN, error, pause_ns);
-}
-
 /* --- the limit that has refused a call */
 
 #define NAME_TEXT 96u
@@ -333,16 +324,4 @@ struct spoke_span spokei_limits_text(const struct spoke_method *method, int erro
 	else if (error == SPOKE_ELIMIT || error == SPOKE_ETOOLARGE)
 		text = spoke_engine_why(caller->engine);
 	return spokei_span(text, text ? strlen(text) : 0);
-}
-
-const char *spokei_limits_frame(const struct spoke_method *method)
-{
-	const struct spokei_caller *caller = method->caller;
-
-	spokei_why_set(
-		caller->engine,
-		"arguments and names do not fit a frame; frame.max allows %zu bytes, raise it "
-		"on both sides",
-		caller->link->limits.wire.frame_max);
-	return spoke_engine_why(caller->engine);
 }

@@ -65,7 +65,15 @@ void spokei_report_add(struct spokei_report *report, enum spokei_report_kind kin
 
 /* Counts a ticket that was retried without success: once in each sum, however often it was. `sum`
  * is the ticket's, 0 at first. */
-void spokei_report_again(struct spokei_report *report, uint32_t *sum, int error, uint64_t pause_ns);
+static inline void spokei_report_again(struct spokei_report *report, uint32_t *sum, int error,
+				       uint64_t pause_ns)
+{
+	bool is_counted = *sum == report->sum;
+
+	*sum = report->sum;
+	report->counts[SPOKEI_REPORT_AGAIN] -= is_counted;
+	spokei_report_add(report, SPOKEI_REPORT_AGAIN, error, pause_ns);
+}
 
 /* Counts a call that was refused, and explains why: names the limit, its value, and what to do; a
  * sentence that is the engine's newest already is not reported again. `len`: bytes of the
@@ -80,9 +88,5 @@ size_t spokei_limits_print(const struct spoke_method *method, char *text, size_t
 /* Returns the text of a result for a call that was just refused with this error: why its endpoints
  * cannot be reached, or the limit; empty without one. Valid until the next use of the engine. */
 struct spoke_span spokei_limits_text(const struct spoke_method *method, int error);
-
-/* Returns the text of a result for a request that waited for its connection, and did not fit a
- * frame then. Valid until the next use of the engine. */
-const char *spokei_limits_frame(const struct spoke_method *method);
 
 #endif

@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps what calls need that may take several attempts: their arguments and history, those that
- * wait for their next attempt, and the retry budget.
+ * Calls that may take several attempts: asks the policy for the next step, and carries the verdict
+ * out as far as deadlines, the retry budget and the rule against repeated requests allow. Keeps the
+ * history of their attempts, and the calls that wait for the next one.
  */
 #include "cluster/call/retry.h"
 
 #include "cluster/call/call.h"
-#include "cluster/call/retry_queue.h"
+#include "cluster/call/caller.h"
+#include "cluster/call/method.h"
+#include "cluster/call/report.h"
 #include "cluster/config/keys.h"
-#include "cluster/filter/fence.h"
+#include "cluster/endpoints/directory.h"
+#include "cluster/endpoints/endpoint.h"
 #include "core/base/env.h"
+#include "core/base/error.h"
 #include "core/engine/engine.h"
+#include "core/engine/figures.h"
+#include "transport/conn/conn.h"
+#include "transport/conn/link.h"
 #include "transport/wire/message.h"
 
 #include <string.h>
@@ -26,323 +34,60 @@ const unsigned spokei_call_moves[] = {
 	[SPOKEI_CALL_OVER] = 0,
 };
 
-/* --- the retry budget, as counters for each second. Any 10 s begin within one slot: the retries of
- * that slot count, and its calls do not, so that the budget errs on the safe side. */
+static void call_due(struct spokei_retry_state *retry, int error);
 
-#define CALLS_PER_RETRY UINT64_C(5)
-#define FREE_RETRIES UINT64_C(100)
-
-static unsigned slot_after(unsigned slot)
+static struct spokei_caller *caller_of(const struct spokei_retry_state *retry)
 {
-	return (slot + 1) % SPOKEI_BUDGET_SLOTS;
+	return retry->call->method->caller;
 }
 
-/* Reuses the oldest slot for the next second. Its calls have not counted any more. */
-static void step(struct spokei_budget *budget)
+/* --- the history */
+
+#define PAUSE_CAP_NS UINT64_C(60000000000) /* longest pause of an exponential backoff */
+
+/* Returns how long a call may last from its beginning: retry.deadline for a call that may become a
+ * ticket, else the sum of all attempts and pauses. */
+static uint64_t deadline_of(const struct spokei_call_settings *settings,
+			    const struct spoke_policy *policy, uint64_t timeout_ns)
 {
-	unsigned oldest = slot_after(budget->slot);
+	uint32_t retries = spokei_settings_retries(settings, policy);
+	uint64_t pause_ns = settings->period_ns;
+	uint64_t all_ns = spokei_later(pause_ns, timeout_ns);
 
-	budget->second++;
-	budget->slot = oldest;
-	budget->retries_sum -= budget->retries[oldest];
-	budget->retries[oldest] = 0;
-	budget->calls[oldest] = 0;
-	budget->calls_sum -= budget->calls[slot_after(oldest)];
-}
+	if (policy->repeats && settings->deadline_ns)
+		return settings->deadline_ns;
+	for (uint32_t i = 0; i < retries; i++) {
+		/* Jitter may lengthen growing pauses by a fifth. */
+		uint64_t longest_ns = settings->growing ? spokei_later(pause_ns, pause_ns / 5)
+							: pause_ns;
 
-void spokei_budget_roll(struct spokei_budget *budget, uint64_t now_ns)
-{
-	uint64_t second = now_ns / SPOKEI_BUDGET_SLOT_NS;
-
-	if (now_ns < budget->end_ns)
-		return;
-	if (second - budget->second >= SPOKEI_BUDGET_SLOTS)
-		*budget = (struct spokei_budget){ .second = second };
-	while (budget->second < second)
-		step(budget);
-	budget->end_ns = (second + 1) * SPOKEI_BUDGET_SLOT_NS;
-}
-
-bool spokei_budget_take(struct spokei_budget *budget, uint64_t now_ns)
-{
-	spokei_budget_roll(budget, now_ns);
-	if ((budget->retries_sum + 1) * CALLS_PER_RETRY >
-	    budget->calls_sum + FREE_RETRIES * CALLS_PER_RETRY)
-		return false;
-	budget->retries[budget->slot]++;
-	budget->retries_sum++;
-	return true;
-}
-
-/* --- a free list of equal blocks; larger retry states are allocated one by one */
-
-#define BLOCK 1024u    /* bytes */
-#define BLOCKS_MAX 64u /* that are kept */
-
-/* Returns memory for `size` bytes that is not initialised, or NULL. */
-static void *take_block(struct spokei_retry_blocks *blocks, const struct spoke_env *env,
-			size_t size)
-{
-	void *block = blocks->first;
-
-	if (size > BLOCK)
-		return spokei_alloc_unset(env, size);
-	if (block == NULL)
-		return spokei_alloc_unset(env, BLOCK);
-	memcpy(&blocks->first, block, sizeof(blocks->first));
-	blocks->count--;
-	return block;
-}
-
-/* Gives memory back that was taken with the same size. */
-static void give_block(struct spokei_retry_blocks *blocks, const struct spoke_env *env, void *block,
-		       size_t size)
-{
-	if (size > BLOCK) {
-		spokei_free(env, block, 1, size);
-	} else if (blocks->count == BLOCKS_MAX) {
-		spokei_free(env, block, 1, BLOCK);
-	} else {
-		memcpy(block, &blocks->first, sizeof(blocks->first));
-		blocks->first = block;
-		blocks->count++;
+		all_ns = spokei_later(all_ns, spokei_later(longest_ns, timeout_ns));
+		if (settings->growing && pause_ns < PAUSE_CAP_NS)
+			pause_ns = pause_ns / 5 * 8;
+		if (settings->growing && pause_ns > PAUSE_CAP_NS &&
+		    settings->period_ns < PAUSE_CAP_NS)
+			pause_ns = PAUSE_CAP_NS;
 	}
+	return all_ns;
 }
 
-void spokei_retry_blocks_fini(struct spokei_retry_blocks *blocks, const struct spoke_env *env)
+/* Opens the history of a call. */
+static void open_history(struct spokei_call *call)
 {
-	while (blocks->first)
-		spokei_free(env, take_block(blocks, env, BLOCK), 1, BLOCK);
+	struct spokei_retry_state *retry = call->retry;
+	const struct spoke_policy *policy = retry->args.policy;
+
+	spokei_retry_state_open(retry, call);
+	/* The result under a policy that never begins an attempt. */
+	retry->ending.error = SPOKE_EUNAVAILABLE;
+	retry->lasts_ns = deadline_of(&call->method->settings, policy, retry->args.timeout_ns);
+	if (policy->repeats)
+		retry->id = call->method->caller->next_id++;
 }
 
-/* --- arguments and history */
-
-#define ID_TEXT 24u   /* bytes of a printed number, with the NUL */
-#define EXTENSION 64u /* bytes of two of our pairs, and of the head of a map; without a name */
-
-static struct spoke_span copy(unsigned char **at, struct spoke_span from)
-{
-	struct spoke_span span = spokei_span(*at, from.len);
-
-	if (from.len)
-		memcpy(*at, from.data, from.len);
-	*at += from.len;
-	return span;
-}
-
-/* --- life */
-
-/* Returns how many bytes our attachments need at most, and the head of the map; 0: there are none.
- */
-static size_t room_for_ours(const struct spokei_call_args *args)
-{
-	size_t room = args->policy && args->policy->repeats ? EXTENSION : 0;
-
-	if (SPOKEI_UNLIKELY(args->lease))
-		room += EXTENSION + spoke_lease_name(*args->lease).len;
-	return room;
-}
-
-struct spokei_retry_state *spokei_retry_state_keep(struct spokei_retry_blocks *blocks,
-						   const struct spoke_env *env,
-						   const struct spokei_call_args *args)
-{
-	struct spoke_span attachments = { args->attachments.data, args->attachments.len };
-	size_t size = sizeof(struct spokei_retry_state);
-	size_t ours = room_for_ours(args);
-	struct spokei_retry_state *retry;
-	unsigned char *at;
-
-	if (args->values.len > SIZE_MAX / 8 || attachments.len > SIZE_MAX / 8 ||
-	    args->key.len > SIZE_MAX / 8)
-		return NULL;
-	size += args->values.len + attachments.len + args->key.len;
-	if (ours)
-		size += attachments.len + ours;
-	retry = take_block(blocks, env, size);
-	if (retry == NULL)
-		return NULL;
-	at = retry->bytes;
-	retry->state = SPOKEI_CALL_FIRST;
-	retry->ticket = SPOKEI_TICKET_NONE;
-	retry->first_answer = false;
-	retry->size = size;
-	retry->args = *args;
-	retry->args.values = copy(&at, args->values);
-	attachments = copy(&at, attachments);
-	retry->args.attachments = (struct spoke_value){ attachments.data, attachments.len };
-	retry->args.key = copy(&at, args->key);
-	retry->args.lease = NULL; /* the user's */
-	retry->extended = ours ? at : NULL;
-	return retry;
-}
-
-void spokei_retry_state_open(struct spokei_retry_state *retry, struct spokei_call *call)
-{
-	const size_t from = offsetof(struct spokei_retry_state, call);
-
-	spokei_call_move(&retry->state, SPOKEI_CALL_DECIDING);
-	memset((unsigned char *)retry + from, 0,
-	       offsetof(struct spokei_retry_state, ending.text) - from);
-	retry->call = call;
-	retry->tried = retry->few;
-	retry->tried_room = SPOKEI_RETRY_STATE_FEW;
-}
-
-static void free_history(struct spokei_retry_state *retry, const struct spoke_env *env)
-{
-	if (spokei_retry_state_is_leased(retry)) {
-		spokei_lease_use_end(&retry->lease);
-		spokei_task_drop(&retry->lease_end);
-	}
-	while (retry->forks) {
-		struct spokei_fork *fork = retry->forks;
-
-		retry->forks = fork->next;
-		spokei_free(env, fork, 1, sizeof(*fork));
-	}
-	if (retry->tried != retry->few)
-		spokei_free(env, retry->tried, retry->tried_room, sizeof(*retry->tried));
-}
-
-void spokei_retry_state_free(struct spokei_retry_blocks *blocks, const struct spoke_env *env,
-			     struct spokei_retry_state *retry)
-{
-	if (retry->state != SPOKEI_CALL_FIRST)
-		free_history(retry, env);
-	give_block(blocks, env, retry, retry->size);
-}
-
-struct spokei_call_args spokei_retry_state_args(const struct spokei_retry_state *retry,
-						uint64_t timeout_ns)
-{
-	struct spokei_call_args args = retry->args;
-
-	args.timeout_ns = timeout_ns;
-	if (retry->extended_len)
-		args.attachments = (struct spoke_value){ retry->extended, retry->extended_len };
-	return args;
-}
-
-/* --- attachments */
-
-static unsigned char *put_bytes(unsigned char *at, struct spoke_span bytes)
-{
-	if (bytes.len)
-		memcpy(at, bytes.data, bytes.len);
-	return at + bytes.len;
-}
-
-static unsigned char *put_text(unsigned char *at, const char *text)
-{
-	size_t len = strlen(text);
-
-	*at++ = (unsigned char)(0xa0 | len); /* up to 31 bytes */
-	for (; *text; text++)
-		*at++ = (unsigned char)*text;
-	return at;
-}
-
-/* Prints a number in a base, with at least `least` digits. snprintf() would take longer than the
- * rest of a call. */
-static const char *print_number(char text[ID_TEXT], uint64_t number, unsigned base, unsigned least)
-{
-	char *at = text + ID_TEXT - 1;
-
-	*at = '\0';
-	for (; number > 0 || least > 0; number /= base) {
-		*--at = "0123456789abcdef"[number % base];
-		least -= least > 0;
-	}
-	return at;
-}
-
-/* Writes a name of at most 64 KiB. */
-static unsigned char *put_name(unsigned char *at, struct spoke_span name)
-{
-	*at++ = 0xda; /* str, with its length in two bytes */
-	*at++ = (unsigned char)(name.len >> 8);
-	*at++ = (unsigned char)name.len;
-	return put_bytes(at, name);
-}
-
-static unsigned char *put_lease(unsigned char *at, struct spoke_lease lease)
-{
-	char number[ID_TEXT];
-
-	at = put_name(put_text(at, SPOKEI_FENCE_NAME), spoke_lease_name(lease));
-	at = put_text(at, SPOKEI_FENCE_NUMBER);
-	return put_text(at, print_number(number, spoke_lease_fence(lease), 10, 1));
-}
-
-static unsigned char *put_number(unsigned char *at, const struct spokei_retry_state *retry)
-{
-	char number[ID_TEXT];
-
-	at = put_text(at, "spoke.id");
-	at = put_text(at, print_number(number, retry->id, 16, 16));
-	at = put_text(at, "spoke.attempt");
-	return put_text(at, print_number(number, retry->begun + UINT64_C(1), 10, 1));
-}
-
-static bool is_key(struct spoke_value key, const char *text)
-{
-	struct spoke_span span;
-
-	return spoke_value_str(key, &span) == 0 && span.len == strlen(text) &&
-	       memcmp(span.data, text, span.len) == 0;
-}
-
-/* Counts the user's pairs, which were checked, and looks for keys of a number among them. */
-static size_t count_pairs(struct spoke_value map, struct spoke_span *ret_pairs, bool *ret_has)
-{
-	struct spoke_cursor pairs;
-	struct spoke_value key;
-	struct spoke_value value;
-	size_t count = 0;
-
-	*ret_has = false;
-	*ret_pairs = spokei_span(NULL, 0);
-	if (map.len == 0 || spoke_cursor_map(map, &pairs) != 0)
-		return 0;
-	while (spoke_cursor_next_pair(&pairs, &key, &value)) {
-		if (count++ == 0)
-			*ret_pairs = spokei_span(key.data, map.len - (size_t)(key.data - map.data));
-		*ret_has |= is_key(key, "spoke.id") || is_key(key, "spoke.attempt");
-	}
-	return count;
-}
-
-void spokei_retry_state_attach(struct spokei_retry_state *retry)
-{
-	bool leased = spokei_retry_state_is_leased(retry);
-	struct spoke_span pairs;
-	unsigned char *at = retry->extended;
-	bool has;
-	size_t count = count_pairs(retry->args.attachments, &pairs, &has);
-	bool numbered = retry->args.policy->repeats && !has;
-	uint32_t all = (uint32_t)count + (leased ? 2 : 0) + (numbered ? 2 : 0);
-
-	SPOKE_ASSERT(at != NULL);
-	if (!leased && !numbered)
-		return;
-	*at++ = 0xdf; /* map, with the number of pairs in four bytes */
-	*at++ = (unsigned char)(all >> 24);
-	*at++ = (unsigned char)(all >> 16);
-	*at++ = (unsigned char)(all >> 8);
-	*at++ = (unsigned char)all;
-	if (leased)
-		at = put_lease(at, retry->lease.lease);
-	if (numbered)
-		at = put_number(at, retry);
-	at = put_bytes(at, pairs);
-	retry->extended_len = (size_t)(at - retry->extended);
-}
-
-/* --- attempts */
-
-struct spokei_attempt *spokei_retry_state_attempt(struct spokei_retry_state *retry,
-						  const struct spoke_env *env)
+/* Returns an attempt that is not in flight, or NULL without memory. */
+static struct spokei_attempt *idle_attempt(struct spokei_retry_state *retry,
+					   const struct spoke_env *env)
 {
 	struct spokei_fork *fork;
 
@@ -360,8 +105,9 @@ struct spokei_attempt *spokei_retry_state_attempt(struct spokei_retry_state *ret
 	return &fork->attempt;
 }
 
-int spokei_retry_state_try(struct spokei_retry_state *retry, const struct spoke_env *env,
-			   uint64_t endpoint)
+/* Notes that an attempt is made at this endpoint. Returns 0 or SPOKE_ENOMEM. */
+static int note_endpoint(struct spokei_retry_state *retry, const struct spoke_env *env,
+			 uint64_t endpoint)
 {
 	size_t room = retry->tried_room;
 	uint64_t *more;
@@ -389,8 +135,9 @@ static uint8_t keep(unsigned char *to, struct spoke_span text)
 	return (uint8_t)len;
 }
 
-void spokei_retry_state_note(struct spokei_retry_state *retry, const struct spokei_outcome *outcome,
-			     enum spoke_policy_fate fate)
+/* Notes how an attempt has ended, or that it could not begin. */
+static void note_end(struct spokei_retry_state *retry, const struct spokei_outcome *outcome,
+		     enum spoke_policy_fate fate)
 {
 	struct spokei_ending *ending = &retry->ending;
 
@@ -416,7 +163,27 @@ void spokei_retry_state_note(struct spokei_retry_state *retry, const struct spok
 	ending->class_len = keep(ending->class_name, outcome->reply->error_class);
 }
 
-/* --- as a ticket */
+struct spoke_result spokei_retry_state_result(const struct spokei_retry_state *retry)
+{
+	const struct spokei_ending *ending = &retry->ending;
+	struct spoke_result result = {
+		.error = ending->error,
+		.attempts = retry->begun,
+		.error_code = ending->error_code,
+		.error_text = { ending->text, ending->text_len },
+		.error_class = { ending->class_name, ending->class_len },
+		.written = retry->written,
+		.queued_ns = ending->queued_ns,
+		.waited_ns = ending->waited_ns,
+	};
+
+	/* All attempts were answered. */
+	if (retry->ok > 0 && retry->failed == 0)
+		result.error = SPOKE_OK;
+	if (result.error == SPOKE_OK)
+		result.value = spokei_call_nil;
+	return result;
+}
 
 void spokei_ticket_look(const struct spokei_retry_state *retry, uint64_t now_ns,
 			struct spoke_ticket_state *ret_state)
@@ -438,21 +205,14 @@ void spokei_ticket_look(const struct spokei_retry_state *retry, uint64_t now_ns,
 
 static void retry_due(struct spoke_timer *timer, void *arg);
 
-int spokei_retry_queue_init(struct spokei_retry_queue *queue, struct spoke_engine *engine,
-			    spokei_retry_due_fn due)
+int spokei_retry_queue_init(struct spokei_retry_queue *queue, struct spoke_engine *engine)
 {
-	*queue = (struct spokei_retry_queue){
-		.engine = engine,
-		.due = due,
-	};
+	*queue = (struct spokei_retry_queue){ .watch_class = UNKNOWN };
 	spokei_list_init(&queue->tickets);
 	spokei_list_init(&queue->unready);
 	spokei_list_init(&queue->pausing);
-	queue->watch_class = UNKNOWN;
 	return spokei_engine_class(engine, "retry", retry_due, &queue->timer_class);
 }
-
-/* --- tickets */
 
 void spokei_retry_queue_limit(struct spokei_retry_queue *queue,
 			      const struct spokei_key_values *values)
@@ -462,38 +222,60 @@ void spokei_retry_queue_limit(struct spokei_retry_queue *queue,
 	queue->drops_oldest = values->of[SPOKEI_KEY_FAILBACK_OVERFLOW] != 0;
 }
 
+/* Is there room for one more ticket that keeps as many bytes? */
+static bool has_room(const struct spokei_retry_queue *queue, size_t bytes)
+{
+	return queue->tasks < queue->tasks_max && queue->bytes <= queue->bytes_max &&
+	       bytes <= queue->bytes_max - queue->bytes;
+}
+
 static struct spokei_retry_state *of_tickets(struct spoke_list *node)
 {
 	return spoke_container_of(node, struct spokei_retry_state, of_tickets);
 }
 
-struct spokei_retry_state *spokei_retry_queue_oldest(const struct spokei_retry_queue *queue)
+/* Returns the oldest ticket, or NULL. */
+static struct spokei_retry_state *oldest_ticket(const struct spokei_retry_queue *queue)
 {
 	return spokei_list_empty(&queue->tickets) ? NULL : of_tickets(queue->tickets.next);
 }
 
-void spokei_retry_queue_admit(struct spokei_retry_queue *queue, struct spokei_retry_state *retry)
+/* Counts a call as a ticket; there must be room for it. */
+static void admit_ticket(struct spokei_retry_queue *queue, struct spokei_retry_state *retry)
 {
-	SPOKE_ASSERT(spokei_retry_queue_has_room(queue, retry->size));
+	SPOKE_ASSERT(has_room(queue, retry->size));
 	queue->tasks++;
 	queue->bytes += retry->size;
 	spokei_list_append(&queue->tickets, &retry->of_tickets);
 }
 
-/* --- waiting */
-
 static void end_wait(struct spokei_retry_state *retry, int error)
 {
-	struct spokei_retry_queue *queue = retry->queue;
-
-	spokei_retry_queue_leave(queue, retry, false);
-	queue->due(retry, error);
+	spokei_retry_queue_leave(retry, false);
+	call_due(retry, error);
 }
 
 static void retry_due(struct spoke_timer *timer, void *arg)
 {
 	(void)arg;
 	end_wait(spoke_container_of(timer, struct spokei_retry_state, timer), SPOKE_OK);
+}
+
+static void watch_due(struct spoke_timer *timer, void *arg)
+{
+	retry_due(timer, arg);
+}
+
+/* Attempts that may get a backup have a class of their own, which only programs with such methods
+ * need. */
+static unsigned watch_class(struct spokei_caller *caller)
+{
+	struct spokei_retry_queue *queue = &caller->retry;
+
+	if (queue->watch_class == UNKNOWN &&
+	    spokei_engine_class(caller->engine, "hedge", watch_due, &queue->watch_class))
+		queue->watch_class = queue->timer_class; /* there is no other */
+	return queue->watch_class;
 }
 
 /* When the call is due; the turn in which its wait began ends now. */
@@ -504,97 +286,72 @@ static uint64_t due_of(const struct spokei_retry_state *retry, uint64_t now_ns)
 
 	if (retry->state == SPOKEI_CALL_UNREADY)
 		return spokei_later(retry->begun_ns, retry->args.timeout_ns);
-	return due_ns < end_ns ? due_ns : end_ns;
+	return due_ns < end_ns || retry->watched ? due_ns : end_ns;
 }
 
 static void retry_arm(struct spokei_task *task)
 {
 	struct spokei_retry_state *retry = spoke_container_of(task, struct spokei_retry_state, arm);
-	struct spokei_retry_queue *queue = retry->queue;
-	uint64_t now_ns = spokei_engine_settled(queue->engine);
+	struct spokei_caller *caller = caller_of(retry);
+	uint64_t now_ns = spokei_engine_settled(caller->engine);
+	unsigned class = retry->watched ? watch_class(caller) : caller->retry.timer_class;
 
 	if (retry->begun_ns == 0)
 		retry->begun_ns = now_ns;
 	retry->due_ns = due_of(retry, now_ns);
-	if (spoke_wheel_schedule(queue->engine->wheel, &retry->timer, queue->timer_class,
-				 retry->due_ns) != SPOKE_WHEEL_OK)
+	/* If the wheel has no room, a call that is watched goes on as if it were not. */
+	if (spoke_wheel_schedule(caller->engine->wheel, &retry->timer, class, retry->due_ns) !=
+		    SPOKE_WHEEL_OK &&
+	    !retry->watched)
 		end_wait(retry, SPOKE_ELIMIT);
 }
 
-static void wait_on(struct spokei_retry_queue *queue, struct spokei_retry_state *retry,
-		    enum spokei_call_state state, struct spoke_list *list)
+static void arm_later(struct spokei_retry_state *retry)
 {
-	spokei_call_move(&retry->state, state);
-	retry->queue = queue;
-	spokei_list_append(list, &retry->of_retry);
 	retry->arm.run = retry_arm;
-	spokei_engine_last(queue->engine, &retry->arm);
+	spokei_engine_last(caller_of(retry)->engine, &retry->arm);
 }
 
-void spokei_retry_queue_pause(struct spokei_retry_queue *queue, struct spokei_retry_state *retry,
-			      uint64_t pause_ns)
+/* Has a call pause for `pause_ns` from the end of this turn on, and at most until its deadline. */
+static void wait_paused(struct spokei_retry_state *retry, uint64_t pause_ns)
 {
+	spokei_call_move(&retry->state, SPOKEI_CALL_PAUSING);
+	spokei_list_append(&caller_of(retry)->retry.pausing, &retry->of_retry);
 	retry->pause_ns = pause_ns;
-	wait_on(queue, retry, SPOKEI_CALL_PAUSING, &queue->pausing);
+	arm_later(retry);
 }
 
-void spokei_retry_queue_unready(struct spokei_retry_queue *queue, struct spokei_retry_state *retry)
+/* Has a call wait until some endpoint can take it, at most for the time of one attempt. */
+static void wait_unready(struct spokei_retry_state *retry)
 {
-	wait_on(queue, retry, SPOKEI_CALL_UNREADY, &queue->unready);
+	spokei_call_move(&retry->state, SPOKEI_CALL_UNREADY);
+	spokei_list_append(&caller_of(retry)->retry.unready, &retry->of_retry);
+	arm_later(retry);
 }
 
-static void watch_due(struct spoke_timer *timer, void *arg)
-{
-	retry_due(timer, arg);
-}
-
-/* Attempts that may get a backup have a class of their own, which only programs with such methods
- * need. */
-static unsigned watch_class(struct spokei_retry_queue *queue)
-{
-	if (queue->watch_class == UNKNOWN &&
-	    spokei_engine_class(queue->engine, "hedge", watch_due, &queue->watch_class))
-		queue->watch_class = queue->timer_class; /* there is no other */
-	return queue->watch_class;
-}
-
-static void watch_arm(struct spokei_task *task)
-{
-	struct spokei_retry_state *retry = spoke_container_of(task, struct spokei_retry_state, arm);
-	struct spokei_retry_queue *queue = retry->queue;
-	uint64_t now_ns = spokei_engine_settled(queue->engine);
-
-	if (retry->begun_ns == 0)
-		retry->begun_ns = now_ns;
-	retry->due_ns = spokei_later(now_ns, retry->pause_ns);
-	/* If the wheel has no room, the call goes on as if it were not watched. */
-	(void)!spoke_wheel_schedule(queue->engine->wheel, &retry->timer, watch_class(queue),
-				    retry->due_ns);
-}
-
-void spokei_retry_queue_watch(struct spokei_retry_queue *queue, struct spokei_retry_state *retry,
-			      uint64_t after_ns)
+/* Watches a call whose attempts are open: it is due `after_ns` from the end of this turn on, unless
+ * it leaves the queue before. It is not one of the calls that wait. */
+static void watch(struct spokei_retry_state *retry, uint64_t after_ns)
 {
 	retry->pause_ns = after_ns;
 	retry->watched = true;
-	retry->queue = queue;
-	retry->arm.run = watch_arm;
-	spokei_engine_last(queue->engine, &retry->arm);
+	arm_later(retry);
 }
 
-void spokei_retry_queue_leave(struct spokei_retry_queue *queue, struct spokei_retry_state *retry,
-			      bool over)
+void spokei_retry_queue_leave(struct spokei_retry_state *retry, bool over)
 {
+	struct spokei_caller *caller = caller_of(retry);
+
 	retry->watched = false;
 	spokei_task_drop(&retry->arm);
 	if (retry->of_retry.next)
 		spokei_list_remove(&retry->of_retry);
-	(void)spoke_wheel_cancel(queue->engine->wheel, &retry->timer);
+	(void)spoke_wheel_cancel(caller->engine->wheel, &retry->timer);
 	if (!over || retry->of_tickets.next == NULL)
 		return;
 	spokei_list_remove(&retry->of_tickets);
-	queue->tasks--;
-	queue->bytes -= retry->size;
+	caller->retry.tasks--;
+	caller->retry.bytes -= retry->size;
 }
 
 /* Calls that begin to wait again meanwhile are not due. */
@@ -611,7 +368,8 @@ void spokei_retry_queue_wake(struct spokei_retry_queue *queue)
 	}
 }
 
-struct spokei_retry_state *spokei_retry_queue_any(const struct spokei_retry_queue *queue)
+/* Returns a call that waits, or NULL. */
+static struct spokei_retry_state *any_waiting(const struct spokei_retry_queue *queue)
 {
 	const struct spoke_list *list = &queue->pausing;
 
@@ -620,4 +378,733 @@ struct spokei_retry_state *spokei_retry_queue_any(const struct spokei_retry_queu
 	if (spokei_list_empty(list))
 		return NULL;
 	return spoke_container_of(list->next, struct spokei_retry_state, of_retry);
+}
+
+static void sweep(struct spokei_task *task)
+{
+	struct spokei_caller *caller = spoke_container_of(task, struct spokei_caller, sweep);
+	struct spokei_retry_state *retry;
+
+	while ((retry = any_waiting(&caller->retry)) != NULL) {
+		struct spoke_result result = spokei_retry_state_result(retry);
+
+		result.error = SPOKE_ECLOSED;
+		spokei_call_end(retry->call, SPOKE_TICKET_CLOSING, &result);
+	}
+}
+
+void spokei_call_sweep(struct spokei_caller *caller)
+{
+	caller->sweep.run = sweep;
+	spokei_engine_soon(caller->engine, &caller->sweep);
+}
+
+/* --- the policy */
+
+/* May a request that may have run be sent again? */
+static bool is_repeatable(const struct spokei_retry_state *retry)
+{
+	return retry->args.policy->repeats || retry->call->method->settings.idempotent;
+}
+
+/* Returns how much time is left until the deadline of the call. */
+static uint64_t time_left(const struct spokei_retry_state *retry)
+{
+	return spokei_retry_state_left(retry, caller_of(retry)->engine->begin_ns);
+}
+
+static uint64_t random_number(const struct spokei_retry_state *retry)
+{
+	const struct spoke_env *env = caller_of(retry)->engine->env;
+	uint64_t dice;
+
+	env->dice(env->ctx, &dice, sizeof(dice));
+	return dice;
+}
+
+/* Shows the history of the call to its policy, and returns the verdict. */
+static struct spoke_policy_verdict ask_policy(const struct spokei_retry_state *retry)
+{
+	const struct spoke_policy *policy = retry->args.policy;
+	const struct spokei_call_settings *settings = &retry->call->method->settings;
+	struct spoke_policy_history history = {
+		.begun = retry->begun,
+		.open = retry->open,
+		.ok = retry->ok,
+		.failed = retry->failed,
+		.last = retry->last,
+		.repeatable = is_repeatable(retry),
+		.deferred = spokei_retry_state_is_deferred(retry),
+		.waited = retry->waited,
+		.left_ns = time_left(retry),
+		.retries = spokei_settings_retries(settings, policy),
+		.forks = settings->forks,
+		.fail_percent = settings->fail_percent,
+		.growing = settings->growing,
+		.period_ns = settings->period_ns,
+	};
+
+	if (SPOKEI_UNLIKELY(settings->hedge_ns && history.repeatable))
+		history.hedge_ns = spokei_hedge_after(&retry->call->method->hedge,
+						      settings->hedge_ns);
+	if (settings->growing && policy->repeats)
+		history.dice = random_number(retry);
+	spokei_directory_count(caller_of(retry)->directory, retry->tried, retry->tried_count,
+			       &history.able, &history.fresh);
+	return policy->next(&history);
+}
+
+/* Returns what the end of an attempt means for another attempt. */
+static enum spoke_policy_fate fate_of(int error, bool written)
+{
+	if (error == SPOKE_OK)
+		return SPOKE_FATE_OK;
+	switch ((enum spokei_error_fate)spokei_error_of(error)->fate) {
+	case SPOKEI_FATE_ANSWERED:
+		return SPOKE_FATE_ANSWERED;
+	case SPOKEI_FATE_SAFE:
+		return SPOKE_FATE_SAFE;
+	case SPOKEI_FATE_WRITTEN:
+		break;
+	}
+	return written ? SPOKE_FATE_UNSURE : SPOKE_FATE_SAFE;
+}
+
+/*
+ * --- calls under a lease. Such a call always has a retry state with a history, and is a use of its
+ * lease: when the lease ends, requests that are not written are taken back at once, and the call
+ * ends with ELEASE a little later. Each attempt begins with a look at the clock, and each request
+ * is guarded by another one right before it is written.
+ */
+
+/* Returns how long the lease of a call is surely valid. Reads the clock. */
+static uint64_t lease_left(const struct spokei_retry_state *retry)
+{
+	if (spokei_lease_use_is_over(&retry->lease))
+		return 0;
+	return spoke_lease_left(retry->lease.lease);
+}
+
+static int guard(struct spokei_pending *pending)
+{
+	const struct spokei_attempt *attempt = spoke_container_of(pending, struct spokei_attempt,
+								  pending);
+
+	return lease_left(attempt->call->retry) > 0 ? SPOKE_OK : SPOKE_ELEASE;
+}
+
+/* Sends the guarded request of an attempt, which may take as long as is left of the lease. Returns
+ * as spoke_call(). */
+static int send_guarded(struct spokei_attempt *attempt, struct spokei_conn *conn,
+			struct spokei_call_args *args)
+{
+	uint64_t left_ns = lease_left(attempt->call->retry);
+
+	if (left_ns == 0)
+		return SPOKE_ELEASE;
+	if (args->timeout_ns > left_ns)
+		args->timeout_ns = left_ns;
+	return spokei_call_send(attempt, conn, args, guard);
+}
+
+/*
+ * Returns how an attempt of such a call has ended; `room` is for the result. If it was not written
+ * and the lease is over, it has ended because of that, whichever error came first. The policy must
+ * not try again then, but may wait for the answers of other attempts.
+ */
+static const struct spokei_outcome *leased_outcome(const struct spokei_retry_state *retry,
+						   const struct spokei_outcome *outcome,
+						   struct spokei_outcome *room,
+						   enum spoke_policy_fate *fate)
+{
+	if (outcome->error != SPOKE_ELEASE &&
+	    (outcome->written || !spokei_lease_use_is_over(&retry->lease)))
+		return outcome;
+	*room = *outcome;
+	room->error = SPOKE_ELEASE;
+	room->reply = NULL;
+	*fate = retry->open > 0 ? SPOKE_FATE_SAFE : SPOKE_FATE_ANSWERED;
+	return room;
+}
+
+/* Returns whether the attempt is in flight, and can still be taken back. */
+static bool is_unwritten(const struct spokei_attempt *attempt)
+{
+	return attempt->pending.conn != NULL && !spokei_conn_may_be_written(&attempt->pending);
+}
+
+static struct spokei_attempt *find_unwritten(struct spokei_retry_state *retry)
+{
+	if (is_unwritten(&retry->call->attempt))
+		return &retry->call->attempt;
+	for (struct spokei_fork *fork = retry->forks; fork; fork = fork->next)
+		if (is_unwritten(&fork->attempt))
+			return &fork->attempt;
+	return NULL;
+}
+
+static bool is_any_written(const struct spokei_retry_state *retry)
+{
+	uint32_t unwritten = is_unwritten(&retry->call->attempt);
+
+	for (const struct spokei_fork *fork = retry->forks; fork; fork = fork->next)
+		unwritten += is_unwritten(&fork->attempt);
+	return retry->open > unwritten;
+}
+
+/* Ends the attempts that were not written; others of the same call may still be answered. The call,
+ * and with it the retry state, may end meanwhile. */
+static void end_attempts(struct spokei_retry_state *retry)
+{
+	struct spokei_call *call = retry->call;
+	struct spokei_caller *caller = call->method->caller;
+	const uint64_t handle = call->handle;
+	struct spokei_attempt *attempt;
+
+	while (spokei_slab_get(&caller->calls, handle) == call &&
+	       retry->state == SPOKEI_CALL_SENDING && (attempt = find_unwritten(retry)) != NULL)
+		spokei_conn_cancel(&attempt->pending, SPOKE_ELEASE);
+}
+
+static void end_call(struct spokei_task *task)
+{
+	struct spokei_retry_state *retry = spoke_container_of(task, struct spokei_retry_state,
+							      lease_end);
+	struct spoke_result result = { .error = SPOKE_ELEASE };
+
+	if (retry->state == SPOKEI_CALL_OVER)
+		return; /* its callback is queued already */
+	if (is_any_written(retry))
+		end_attempts(retry);
+	else
+		spokei_call_end(retry->call, SPOKE_TICKET_EXHAUSTED, &result);
+}
+
+static void withdraw(struct spokei_attempt *attempt)
+{
+	if (attempt->pending.conn)
+		spokei_conn_withdraw(&attempt->pending);
+}
+
+static void lease_over(struct spokei_lease_use *use)
+{
+	struct spokei_retry_state *retry = spoke_container_of(use, struct spokei_retry_state,
+							      lease);
+
+	if (retry->state == SPOKEI_CALL_OVER)
+		return;
+	withdraw(&retry->call->attempt);
+	for (struct spokei_fork *fork = retry->forks; fork; fork = fork->next)
+		withdraw(&fork->attempt);
+	retry->lease_end.run = end_call;
+	spokei_engine_soon(caller_of(retry)->engine, &retry->lease_end);
+}
+
+/* Makes a call whose history is open a use of the lease. Returns as spokei_lease_use_begin(). */
+static int begin_leased(struct spokei_retry_state *retry, struct spoke_lease lease)
+{
+	retry->lease.over = lease_over;
+	return spokei_lease_use_begin(lease, caller_of(retry)->engine, &retry->lease);
+}
+
+/* --- one attempt */
+
+/* Returns the time that an attempt may take: not more than is left until the deadline, nor than is
+ * left of its timeout after it has waited for an endpoint. */
+static uint64_t time_of_attempt(const struct spokei_retry_state *retry)
+{
+	uint64_t left_ns = time_left(retry);
+	uint64_t time_ns = retry->args.timeout_ns;
+
+	if (retry->was_unready) {
+		uint64_t age_ns = spokei_retry_state_age(retry, caller_of(retry)->engine->begin_ns);
+
+		time_ns = time_ns > age_ns ? time_ns - age_ns : 0;
+	}
+	return time_ns < left_ns ? time_ns : left_ns;
+}
+
+/* Returns the endpoints to avoid: those of all attempts, or of a ticket that of the last one. */
+static struct spokei_tried tried_of(const struct spokei_retry_state *retry)
+{
+	struct spokei_tried tried = { retry->tried, retry->tried_count };
+
+	if (spokei_retry_state_is_deferred(retry) && tried.count > 0) {
+		tried.ids += tried.count - 1;
+		tried.count = 1;
+	}
+	return tried;
+}
+
+/* Does the call wait until an endpoint can take it? `error`: why no attempt could begin. */
+static bool waits_for_endpoint(const struct spokei_retry_state *retry, int error)
+{
+	return error == SPOKE_EUNAVAILABLE && retry->call->method->settings.wait_ready &&
+	       !spokei_retry_state_is_deferred(retry) && retry->open == 0 &&
+	       !retry->args.policy->repeats;
+}
+
+/* Has an endpoint an attempt of this call in flight, so that it must not get a second one? */
+static bool is_asked_twice(const struct spokei_retry_state *retry, const struct spokei_tried *tried,
+			   uint64_t endpoint)
+{
+	for (size_t i = 0; i < tried->count && retry->open > 0; i++)
+		if (tried->ids[i] == endpoint)
+			return true;
+	return false;
+}
+
+/* Returns the arguments of the next attempt. */
+static struct spokei_call_args args_of_attempt(const struct spokei_retry_state *retry,
+					       uint64_t timeout_ns)
+{
+	struct spokei_call_args args = retry->args;
+
+	args.timeout_ns = timeout_ns;
+	if (retry->extended_len)
+		args.attachments = (struct spoke_value){ retry->extended, retry->extended_len };
+	return args;
+}
+
+/* Begins an attempt at an endpoint that is picked; *ret_endpoint is NULL if there was none. */
+static int begin_somewhere(struct spokei_retry_state *retry, struct spokei_attempt *attempt,
+			   struct spokei_endpoint **ret_endpoint)
+{
+	struct spokei_call *call = retry->call;
+	struct spokei_caller *caller = call->method->caller;
+	struct spokei_tried tried = tried_of(retry);
+	struct spokei_call_args args;
+	struct spokei_conn *conn;
+	int error;
+
+	*ret_endpoint = NULL;
+	error = spokei_call_pick(call->method, &retry->args, &tried, ret_endpoint, &conn);
+	if (error)
+		return error;
+	if (is_asked_twice(retry, &tried, (*ret_endpoint)->id))
+		return SPOKE_EUNAVAILABLE;
+	/* A connection that is not open yet may never be, so the call waits for the first endpoint
+	 * that is ready. If one is, and refuses calls, no event would wake the call. */
+	if (spokei_conn_is_opening(conn) && caller->directory->barren &&
+	    waits_for_endpoint(retry, SPOKE_EUNAVAILABLE))
+		return SPOKE_EUNAVAILABLE;
+	/* The last attempt may have used a wire with attachments, and this one may not. */
+	retry->extended_len = 0;
+	if (retry->extended && conn->wire->attachments)
+		spokei_retry_state_attach(retry);
+	error = note_endpoint(retry, caller->engine->env, (*ret_endpoint)->id);
+	if (error)
+		return error;
+	args = args_of_attempt(retry, time_of_attempt(retry));
+	if (SPOKEI_UNLIKELY(spokei_retry_state_is_leased(retry)))
+		return send_guarded(attempt, conn, &args);
+	return spokei_call_send(attempt, conn, &args, NULL);
+}
+
+/* Sends an attempt of a call to an endpoint without one. Returns as spoke_call(). */
+static int send_one(struct spokei_retry_state *retry)
+{
+	struct spokei_caller *caller = caller_of(retry);
+	struct spokei_attempt *attempt = idle_attempt(retry, caller->engine->env);
+	struct spokei_endpoint *endpoint;
+	int error;
+
+	if (attempt == NULL)
+		return SPOKE_ENOMEM;
+	if (SPOKEI_UNLIKELY(spokei_retry_state_is_leased(retry)) && lease_left(retry) == 0)
+		return SPOKE_ELEASE;
+	/* Of several attempts at a time each has one endpoint only. */
+	do
+		error = begin_somewhere(retry, attempt, &endpoint);
+	while (endpoint && !retry->fans_out && spokei_call_fits_elsewhere(caller, endpoint, error));
+	if (error)
+		return error;
+	SPOKE_ASSERT(endpoint != NULL);
+	attempt->endpoint = endpoint;
+	attempt->pending.backup = retry->open > 0 && retry->waited;
+	retry->hedged |= attempt->pending.backup;
+	spokei_directory_begun(endpoint, endpoint->engine->begin_ns);
+	retry->open++;
+	return SPOKE_OK;
+}
+
+/* --- the next step */
+
+enum sent {
+	SENT_SOME,  /* the call goes on when an attempt ends, or when its wait is over */
+	SENT_NONE,  /* all attempts have failed already */
+	SENT_NEVER, /* the request must not be sent again */
+};
+
+/* Is the next attempt one beside another that is slow? */
+static bool is_backup(const struct spokei_retry_state *retry)
+{
+	return retry->open > 0 && retry->waited;
+}
+
+static bool may_send_again(struct spokei_retry_state *retry)
+{
+	struct spokei_caller *caller = caller_of(retry);
+	bool backup = is_backup(retry);
+
+	if ((backup || retry->last == SPOKE_FATE_UNSURE) && !is_repeatable(retry))
+		return false;
+	if (spokei_budget_take(&caller->budget, caller->engine->begin_ns)) {
+		spokei_count(caller->engine, backup ? SPOKE_STAT_HEDGES : SPOKE_STAT_RETRIES);
+		if (!backup && !retry->retried && !spokei_retry_state_is_deferred(retry)) {
+			retry->retried = true;
+			spokei_report_add(&caller->report, SPOKEI_REPORT_RETRIED, SPOKE_OK, 0);
+		}
+		return true;
+	}
+	spokei_count(caller->engine, SPOKE_STAT_RETRIES_UNFUNDED);
+	return false;
+}
+
+/* The retry cannot begin now. A ticket without budget pauses once more, which is no attempt. */
+static enum sent postpone(struct spokei_retry_state *retry)
+{
+	struct spokei_call *call = retry->call;
+
+	if (retry->open > 0)
+		return SENT_SOME;
+	if (!spokei_retry_state_is_deferred(retry) ||
+	    (retry->last == SPOKE_FATE_UNSURE && !is_repeatable(retry)))
+		return SENT_NEVER;
+	wait_paused(retry, call->method->settings.period_ns);
+	return SENT_SOME;
+}
+
+static enum sent send_some(struct spokei_retry_state *retry, uint32_t count)
+{
+	struct spokei_caller *caller = caller_of(retry);
+	bool again = retry->begun > 0;
+	struct spokei_outcome outcome = { .error = SPOKE_ECLOSED };
+
+	if (caller->closed || time_left(retry) == 0)
+		return retry->open > 0 ? SENT_SOME : SENT_NEVER;
+	if (count > SPOKEI_ENDPOINTS_MAX)
+		count = SPOKEI_ENDPOINTS_MAX;
+	retry->fans_out |= count > 1 || retry->open > 0;
+	for (; count > 0; count--) {
+		if (again && !retry->was_unready && !may_send_again(retry))
+			return postpone(retry);
+		outcome.error = send_one(retry);
+		if (outcome.error && waits_for_endpoint(retry, outcome.error)) {
+			retry->was_unready = true;
+			wait_unready(retry);
+			return SENT_SOME;
+		}
+		retry->waited = false;
+		retry->begun++;
+		if (outcome.error)
+			note_end(retry, &outcome, fate_of(outcome.error, false));
+		/* A limit of this side is the same for all endpoints. */
+		if (outcome.error == SPOKE_ELIMIT && retry->open == 0 &&
+		    !retry->args.policy->repeats)
+			return SENT_NEVER;
+	}
+	retry->was_unready = false;
+	return retry->open > 0 ? SENT_SOME : SENT_NONE;
+}
+
+/* Makes room for a ticket, if the queue drops old ones. Returns 0 or ELIMIT. */
+static int make_room(const struct spokei_retry_state *retry)
+{
+	struct spokei_caller *caller = caller_of(retry);
+	struct spokei_retry_queue *queue = &caller->retry;
+
+	while (!has_room(queue, retry->size)) {
+		const struct spokei_retry_state *oldest = oldest_ticket(queue);
+
+		if (!queue->drops_oldest || retry->size > queue->bytes_max || oldest == NULL) {
+			return spokei_link_refused(caller->link, SPOKE_ELIMIT,
+						   queue->tasks < queue->tasks_max
+							   ? SPOKEI_REFUSED_BY_BYTES
+							   : SPOKEI_REFUSED_BY_TASKS);
+		}
+		spokei_call_end_later(oldest->call, SPOKE_TICKET_REFUSED, SPOKE_ELIMIT);
+	}
+	return SPOKE_OK;
+}
+
+/* Begins a pause. Returns false if the call has to end instead. */
+static bool begin_pause(struct spokei_retry_state *retry,
+			const struct spoke_policy_verdict *verdict)
+{
+	struct spokei_caller *caller = caller_of(retry);
+
+	if (caller->closed)
+		return false;
+	if (spokei_retry_state_is_deferred(retry)) {
+		spokei_report_again(&caller->report, &retry->again_sum, retry->ending.error,
+				    verdict->wait_ns);
+	} else if (verdict->defer) {
+		if (make_room(retry)) {
+			retry->ending.error = SPOKE_ELIMIT;
+			retry->ending.text_len = (uint8_t)
+				spokei_limits_print(retry->call->method, (char *)retry->ending.text,
+						    sizeof(retry->ending.text));
+			retry->ending.class_len = 0;
+			return false;
+		}
+		admit_ticket(&caller->retry, retry);
+		spokei_call_defer(retry->call);
+	}
+	retry->waited = true;
+	wait_paused(retry, verdict->wait_ns);
+	return true;
+}
+
+/* --- the end of a call */
+
+static enum spoke_ticket_settlement settlement_of(const struct spokei_retry_state *retry, int error)
+{
+	if (error == SPOKE_OK)
+		return SPOKE_TICKET_SUCCESS;
+	if (caller_of(retry)->closed)
+		return SPOKE_TICKET_CLOSING;
+	if (time_left(retry) == 0)
+		return SPOKE_TICKET_EXPIRED;
+	return SPOKE_TICKET_EXHAUSTED;
+}
+
+static inline void note_latency(const struct spokei_retry_state *retry)
+{
+	spokei_figures_answered(retry->call->method->figures,
+				spokei_retry_state_age(retry, caller_of(retry)->engine->begin_ns));
+}
+
+static void finish(struct spokei_call *call, const struct spokei_outcome *outcome,
+		   const struct spoke_policy_verdict *verdict)
+{
+	struct spokei_retry_state *retry = call->retry;
+	struct spoke_result result;
+
+	if (outcome && outcome->reply && retry->ticket != SPOKEI_TICKET_HELD)
+		note_latency(retry);
+	/* The attempt that has just ended has more to report than the history, if it counts. */
+	if (outcome && (outcome->error || !verdict->last_failure))
+		result = spokei_call_result(outcome);
+	else
+		result = spokei_retry_state_result(retry);
+	if (call->method->caller->closed && retry->begun == 0)
+		result.error = SPOKE_ECLOSED;
+	/* A policy that excuses all failures also excuses those that it was not asked about. */
+	call->excuses |= verdict->excuse;
+	spokei_call_end(call,
+			settlement_of(retry, call->excuses && spokei_error_is_replaced(result.error)
+						     ? SPOKE_OK
+						     : result.error),
+			&result);
+}
+
+/* Ends a call whose policy takes the first answer, without asking it again. */
+static void finish_answered(struct spokei_call *call, const struct spokei_outcome *outcome)
+{
+	struct spokei_retry_state *retry = call->retry;
+	struct spoke_result result = spokei_call_result(outcome);
+
+	if (SPOKEI_LIKELY(outcome->reply))
+		note_latency(retry);
+	result.attempts = retry->begun;
+	result.written = retry->written;
+	spokei_call_move(&retry->state, SPOKEI_CALL_OVER);
+	spokei_call_finish(call, &result);
+}
+
+/* Attempts are in flight. The policy is asked when one ends, or after `wait_ns`. */
+static void await_ends(struct spokei_retry_state *retry, uint64_t wait_ns)
+{
+	spokei_call_move(&retry->state, SPOKEI_CALL_SENDING);
+	if (SPOKEI_UNLIKELY(wait_ns))
+		watch(retry, wait_ns);
+}
+
+/* Asks the policy of a call that is DECIDING, and does what it answers. `outcome`: of the attempt
+ * that has just ended, or NULL. The call may have ended afterwards. */
+static void next_step(struct spokei_call *call, const struct spokei_outcome *outcome)
+{
+	struct spokei_retry_state *retry = call->retry;
+	struct spoke_policy_verdict verdict;
+
+	if (SPOKEI_UNLIKELY(retry->watched))
+		spokei_retry_queue_leave(retry, false);
+	for (;;) {
+		enum sent sent;
+
+		verdict = ask_policy(retry);
+		if (verdict.step == SPOKE_STEP_LISTEN && retry->open > 0) {
+			await_ends(retry, verdict.wait_ns);
+			return;
+		}
+		if (verdict.step == SPOKE_STEP_WAIT && retry->open == 0) {
+			if (begin_pause(retry, &verdict))
+				return;
+			outcome = NULL;
+			break;
+		}
+		if (verdict.step != SPOKE_STEP_SEND)
+			break;
+		sent = send_some(retry, verdict.count ? verdict.count : 1);
+		if (sent == SENT_SOME) {
+			if (retry->open > 0)
+				await_ends(retry, verdict.wait_ns);
+			return;
+		}
+		if (sent == SENT_NEVER)
+			break;
+		outcome = NULL;
+	}
+	finish(call, outcome, &verdict);
+}
+
+/* --- the end of an attempt */
+
+/* An attempt that could not reach its endpoint does not count, and the call waits for another
+ * endpoint, unless several attempts were made at a time. */
+static bool waits_again(struct spokei_retry_state *retry, const struct spokei_outcome *outcome)
+{
+	if (outcome->written || !spoke_error_is_transport(outcome->error) ||
+	    outcome->error == SPOKE_ETIMEOUT_UNSENT || caller_of(retry)->closed ||
+	    (retry->fans_out && retry->begun > 1) || !waits_for_endpoint(retry, SPOKE_EUNAVAILABLE))
+		return false;
+	retry->begun--;
+	retry->tried_count--;
+	retry->was_unready = true;
+	return true;
+}
+
+/* Opens the history of a call whose first attempt has failed. */
+static void open_begun(const struct spokei_attempt *attempt)
+{
+	struct spokei_retry_state *retry = attempt->call->retry;
+
+	SPOKE_ASSERT(attempt->endpoint != NULL);
+	open_history(attempt->call);
+	spokei_call_move(&retry->state, SPOKEI_CALL_SENDING);
+	retry->tried[retry->tried_count++] = attempt->endpoint->id;
+	retry->begun = 1;
+	retry->open = 1;
+}
+
+/* Takes a call to its next step after an attempt that was not its last one. */
+static void go_on(struct spokei_call *call, const struct spokei_outcome *outcome,
+		  enum spoke_policy_fate fate)
+{
+	struct spokei_retry_state *retry = call->retry;
+	struct spokei_outcome ended;
+
+	if (call->cancelled) {
+		struct spoke_result result = spokei_call_result(outcome);
+
+		spokei_call_end(call, SPOKE_TICKET_CANCELLED, &result);
+		return;
+	}
+	if (SPOKEI_UNLIKELY(spokei_retry_state_is_leased(retry)))
+		outcome = leased_outcome(retry, outcome, &ended, &fate);
+	spokei_call_move(&retry->state, SPOKEI_CALL_DECIDING);
+	if (waits_again(retry, outcome)) {
+		next_step(call, NULL);
+		return;
+	}
+	note_end(retry, outcome, fate);
+	next_step(call, outcome);
+}
+
+/* Does an answer end the call, so that its policy need not be asked? */
+static inline bool may_finish_at_once(const struct spokei_retry_state *retry)
+{
+	return retry->first_answer && !retry->fans_out && !spokei_retry_state_is_deferred(retry) &&
+	       !retry->call->cancelled;
+}
+
+/* Learns from the answer to a call that may have backups. */
+static void note_hedged(const struct spokei_attempt *attempt)
+{
+	const struct spokei_retry_state *retry = attempt->call->retry;
+	struct spoke_method *method = attempt->call->method;
+	struct spoke_engine *engine = attempt->call->method->caller->engine;
+
+	if (retry->hedged && attempt->pending.backup && retry->open > 0)
+		spokei_count(engine, SPOKE_STAT_HEDGES_WON);
+	/* After a failure it says nothing of one attempt. */
+	if (retry->failed == 0)
+		spokei_hedge_note(&method->hedge, method->settings.hedge_ns,
+				  spokei_retry_state_age(retry, engine->begin_ns));
+}
+
+void spokei_call_attempt_ended(struct spokei_attempt *attempt, const struct spokei_outcome *outcome)
+{
+	enum spoke_policy_fate fate = fate_of(outcome->error, outcome->written);
+	struct spokei_call *call = attempt->call;
+	struct spokei_retry_state *retry = call->retry;
+
+	if (retry->state == SPOKEI_CALL_FIRST)
+		open_begun(attempt);
+	attempt->endpoint = NULL;
+	retry->open--;
+	retry->written |= outcome->written;
+	/* An attempt that ends in the turn of its beginning has no time: users' code may have run
+	 * for long since the turn began. Then the call's wait sets it. */
+	if (retry->begun_ns == 0)
+		retry->begun_ns = attempt->pending.begun_ns;
+	if (retry->state == SPOKEI_CALL_OVER)
+		return;
+	if (SPOKEI_UNLIKELY(call->method->settings.hedge_ns) && fate == SPOKE_FATE_OK)
+		note_hedged(attempt);
+	if (fate == SPOKE_FATE_OK && may_finish_at_once(retry))
+		finish_answered(call, outcome);
+	else
+		go_on(call, outcome, fate);
+}
+
+/* --- the end of a wait */
+
+/* An attempt is slow. A call that was cancelled ends anyway. */
+static void slow(struct spokei_call *call)
+{
+	if (call->cancelled)
+		return;
+	call->retry->waited = true;
+	spokei_call_move(&call->retry->state, SPOKEI_CALL_DECIDING);
+	next_step(call, NULL);
+}
+
+static void call_due(struct spokei_retry_state *retry, int error)
+{
+	struct spokei_call *call = retry->call;
+
+	if (retry->open > 0)
+		slow(call);
+	else if (error)
+		spokei_call_end_later(call, SPOKE_TICKET_EXHAUSTED, error);
+	else if (retry->was_unready && time_of_attempt(retry) == 0)
+		spokei_call_end_later(call, SPOKE_TICKET_EXPIRED, SPOKE_ETIMEOUT_UNSENT);
+	else if (time_left(retry) == 0)
+		spokei_call_end_later(call, SPOKE_TICKET_EXPIRED, SPOKE_ETIMEOUT);
+	else {
+		spokei_call_move(&retry->state, SPOKEI_CALL_DECIDING);
+		next_step(call, NULL);
+	}
+}
+
+/* --- the first attempt */
+
+int spokei_call_begin_asking(struct spokei_call *call, const struct spoke_lease *lease)
+{
+	struct spokei_retry_state *retry = call->retry;
+	int error = SPOKE_OK;
+
+	open_history(call);
+	if (SPOKEI_UNLIKELY(lease))
+		error = begin_leased(retry, *lease);
+	if (error)
+		return error;
+	retry->inside_call = true;
+	next_step(call, NULL);
+	retry->inside_call = false;
+	if (retry->state != SPOKEI_CALL_OVER)
+		return SPOKE_OK;
+	return retry->ending.error ? retry->ending.error : SPOKE_EUNAVAILABLE;
 }

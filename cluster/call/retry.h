@@ -6,7 +6,6 @@
 #ifndef SPOKEI_CLUSTER_CALL_RETRY_H
 #define SPOKEI_CLUSTER_CALL_RETRY_H
 
-#include "cluster/call/args.h"
 #include "cluster/call/call.h"
 #include "cluster/lease/use.h"
 #include "core/engine/task.h"
@@ -17,10 +16,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
-struct spoke_env;
-struct spokei_retry_blocks;
-struct spokei_retry_queue;
 struct spokei_retry_state;
 
 /* The states of a call that may take several attempts. A call of one attempt needs no state: it is
@@ -89,9 +86,8 @@ struct spokei_retry_state {
 	size_t size;             /* of this struct, with its bytes */
 	/* The history: from here on undefined until it is opened. */
 	struct spokei_call *call;
-	struct spokei_retry_queue *queue; /* that the call waits in */
-	size_t extended_len;              /* 0: the user's attachments are sent */
-	uint32_t begun;                   /* attempts, as in struct spoke_policy_history */
+	size_t extended_len; /* 0: the user's attachments are sent */
+	uint32_t begun;      /* attempts, as in struct spoke_policy_history */
 	uint32_t open;
 	uint32_t ok;
 	uint32_t failed;
@@ -133,39 +129,24 @@ struct spokei_retry_state {
 	unsigned char bytes[];
 };
 
-/* Copies the arguments of a call. If it repeats its attempts, or is made under a lease, there is
- * room for attachments of ours. Returns NULL without memory. */
-struct spokei_retry_state *spokei_retry_state_keep(struct spokei_retry_blocks *blocks,
-						   const struct spoke_env *env,
-						   const struct spokei_call_args *args);
-
 /* Opens an empty history; the call is DECIDING. */
-void spokei_retry_state_open(struct spokei_retry_state *retry, struct spokei_call *call);
+static inline void spokei_retry_state_open(struct spokei_retry_state *retry,
+					   struct spokei_call *call)
+{
+	const size_t from = offsetof(struct spokei_retry_state, call);
 
-/* Frees a retry state that does not wait, and has no attempt in flight. */
-void spokei_retry_state_free(struct spokei_retry_blocks *blocks, const struct spoke_env *env,
-			     struct spokei_retry_state *retry);
+	spokei_call_move(&retry->state, SPOKEI_CALL_DECIDING);
+	memset((unsigned char *)retry + from, 0,
+	       offsetof(struct spokei_retry_state, ending.text) - from);
+	retry->call = call;
+	retry->tried = retry->few;
+	retry->tried_room = SPOKEI_RETRY_STATE_FEW;
+}
 
 /* Adds our attachments to those of the next attempt: "spoke.lease" and "spoke.fence" of a call
  * under a lease; "spoke.id" and "spoke.attempt" if the policy repeats attempts, unless the user has
  * set one of these. */
 void spokei_retry_state_attach(struct spokei_retry_state *retry);
-
-/* Returns the arguments of the next attempt. */
-struct spokei_call_args spokei_retry_state_args(const struct spokei_retry_state *retry,
-						uint64_t timeout_ns);
-
-/* Returns an attempt that is not in flight, or NULL without memory. */
-struct spokei_attempt *spokei_retry_state_attempt(struct spokei_retry_state *retry,
-						  const struct spoke_env *env);
-
-/* Notes that an attempt is made at this endpoint. Returns 0 or SPOKE_ENOMEM. */
-SPOKE_MUST_USE int spokei_retry_state_try(struct spokei_retry_state *retry,
-					  const struct spoke_env *env, uint64_t endpoint);
-
-/* Notes how an attempt has ended, or that it could not begin. */
-void spokei_retry_state_note(struct spokei_retry_state *retry, const struct spokei_outcome *outcome,
-			     enum spoke_policy_fate fate);
 
 /* Has the user a ticket, or is about to get it? */
 static inline bool spokei_retry_state_is_deferred(const struct spokei_retry_state *retry)
@@ -204,6 +185,22 @@ static inline uint64_t spokei_retry_state_pause(const struct spokei_retry_state 
 		return retry->pause_ns;
 	return retry->due_ns > now_ns ? retry->due_ns - now_ns : 0;
 }
+
+/* Returns the result of a call that ends as the attempt did that failed last. */
+struct spoke_result spokei_retry_state_result(const struct spokei_retry_state *retry);
+
+/* Ends the wait of a call, if it waits or is watched; with `over` it is no ticket any more either.
+ */
+void spokei_retry_queue_leave(struct spokei_retry_state *retry, bool over);
+
+/* Opens the history of a call, and begins as its policy decides. `lease` may be NULL. Returns as
+ * spoke_call(); after an error the call was not begun. */
+SPOKE_MUST_USE int spokei_call_begin_asking(struct spokei_call *call,
+					    const struct spoke_lease *lease);
+
+/* Takes a call to its next step after an attempt that has not ended it. */
+void spokei_call_attempt_ended(struct spokei_attempt *attempt,
+			       const struct spokei_outcome *outcome);
 
 /* As spoke_ticket_ask(), of a call that is a ticket. */
 void spokei_ticket_look(const struct spokei_retry_state *retry, uint64_t now_ns,

@@ -2,7 +2,6 @@
 /* The life of a consumer: made, subscribed, drained, ended and freed. */
 #include "cluster/consumer/consumer.h"
 
-#include "cluster/call/attempts.h"
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
@@ -340,7 +339,7 @@ static int init_calls(struct spoke_consumer *consumer, const struct spoke_consum
 	caller->credentials = consumer->shown;
 	engine->env->dice(engine->env->ctx, &caller->next_id, sizeof(caller->next_id));
 	spokei_balancer_state_init(consumer->balancer_state, settings->calls.balancer);
-	error = spokei_retry_queue_init(&caller->retry, engine, spokei_call_due);
+	error = spokei_retry_queue_init(&caller->retry, engine);
 	if (error)
 		return error;
 	spokei_consumer_limit(consumer);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls of a provider to its consumers. */
-#include "cluster/call/attempts.h"
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"

@@ -54,4 +54,10 @@ struct spokei_error {
 /* Returns the row of an error; that of an unknown error for numbers without one. */
 const struct spokei_error *spokei_error_of(int error);
 
+/* May a value replace the error at the end of a call? */
+static inline bool spokei_error_is_replaced(int error)
+{
+	return spokei_error_of(error)->replaced != SPOKEI_REPLACED_BY_NOTHING;
+}
+
 #endif

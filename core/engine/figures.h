@@ -52,6 +52,13 @@ struct spokei_figures {
 	char service[];
 };
 
+/* Counts the duration of a call that was answered, here and for the engine. */
+static inline void spokei_figures_answered(struct spokei_figures *figures, uint64_t took_ns)
+{
+	spokei_histogram_add(figures->engine->latency, took_ns);
+	spokei_histogram_add(&figures->took, took_ns);
+}
+
 /* Returns the place of a counter of the engine among those of a method. */
 static inline unsigned spokei_figures_at(enum spoke_stat stat)
 {

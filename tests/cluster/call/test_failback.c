@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Failback: calls that continue as tickets; the end of tickets; the retry budget. */
-#include "cluster/call/retry_queue.h"
+#include "cluster/policy/budget.h"
 #include "tests/cluster/clusterrig.h"
 #include "tests/cluster/dice.h"
 #include "tests/support/test.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Included before every other header: limits of methods and the retry budget are not counted. */
-#include "cluster/call/retry_queue.h"
 #include "cluster/filter/limit.h"
+#include "cluster/policy/budget.h"
 #include "tests/bench/cost/without/stands_for.h"
 
 STANDS_FOR(spokei_limit_take);
