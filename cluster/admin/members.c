@@ -11,7 +11,6 @@
 #include "cluster/endpoints/directory.h"
 #include "cluster/endpoints/info.h"
 #include "cluster/lease/view.h"
-#include "cluster/provider/peers.h"
 #include "cluster/provider/provider.h"
 #include "cluster/serve/routes.h"
 #include "core/engine/engine.h"

@@ -29,7 +29,6 @@ int spokei_filters_init(struct spokei_filters *filters, const struct spoke_env *
 		return SPOKE_ENOMEM;
 	memcpy(filters->list, list, count * SLOT);
 	filters->count = count;
-	filters->steps = count;
 	return SPOKE_OK;
 }
 
@@ -50,16 +49,7 @@ int spokei_filters_put_first(struct spokei_filters *filters, const struct spoke_
 	filters->list = list;
 	filters->told |= filter->after_request != NULL;
 	filters->count++;
-	filters->own_count++;
-	filters->steps++;
 	return SPOKE_OK;
-}
-
-void spokei_filters_set_judge(struct spokei_filters *filters, spokei_filters_judge judge, void *arg)
-{
-	filters->judge = judge;
-	filters->judge_arg = arg;
-	filters->steps = filters->count + (judge != NULL);
 }
 
 void spokei_filters_fini(struct spokei_filters *filters, const struct spoke_env *env)
@@ -285,14 +275,9 @@ struct spoke_filter_verdict spokei_filters_before_request(const struct spokei_fi
 	struct spoke_filter_verdict verdict = { .step = SPOKE_FILTER_GO_ON };
 	size_t passed = 0;
 
-	while (verdict.step == SPOKE_FILTER_GO_ON) {
-		const struct spoke_filter *filter;
+	while (passed < filters->count && verdict.step == SPOKE_FILTER_GO_ON) {
+		const struct spoke_filter *filter = filters->list[passed];
 
-		if (filters->judge && passed == filters->own_count)
-			verdict = filters->judge(filters->judge_arg, request);
-		if (verdict.step != SPOKE_FILTER_GO_ON || passed == filters->count)
-			break;
-		filter = filters->list[passed];
 		if (filter->before_request)
 			verdict = checked(filter->before_request(filter->arg, request));
 		passed += verdict.step == SPOKE_FILTER_GO_ON;

@@ -13,20 +13,11 @@
 
 #define SPOKEI_FILTERS_MAX 64u
 
-/* A judge stands behind the provider's own filters, e.g. the token, and before those of the user.
- * It is not notified of the end. */
-typedef struct spoke_filter_verdict (*spokei_filters_judge)(void *arg,
-							    const struct spoke_request *request);
-
 struct spokei_filters {
 	const struct spoke_filter **list;
 	size_t count;
-	size_t own_count;           /* of the filters that spokei_filters_put_first() has added */
-	size_t steps;               /* before a request: filters, and the judge */
-	bool told;                  /* at least one of them is notified of the end of requests */
-	bool fence_proven;          /* fences take numbers of callers that have proven something */
-	spokei_filters_judge judge; /* NULL: none */
-	void *judge_arg;
+	bool told;         /* at least one of them is notified of the end of requests */
+	bool fence_proven; /* fences take numbers of callers that have proven something */
 };
 
 /* Copies the pointers. Returns 0, SPOKE_EINVAL (a NULL), SPOKE_ELIMIT or SPOKE_ENOMEM. */
@@ -36,10 +27,6 @@ SPOKE_MUST_USE int spokei_filters_init(struct spokei_filters *filters, const str
 SPOKE_MUST_USE int spokei_filters_put_first(struct spokei_filters *filters,
 					    const struct spoke_env *env,
 					    const struct spoke_filter *filter);
-/* Sets the judge, or removes it (NULL). Any time: requests that have passed are not judged again.
- */
-void spokei_filters_set_judge(struct spokei_filters *filters, spokei_filters_judge judge,
-			      void *arg);
 void spokei_filters_fini(struct spokei_filters *filters, const struct spoke_env *env);
 
 /* Returns the first verdict other than "go on". *ret_passed: number of filters that the call

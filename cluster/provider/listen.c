@@ -1,18 +1,111 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The addresses at which a provider listens. */
+/* The addresses at which a provider listens: opens them, joins those of a provider of another
+ * engine, and reports once that every host may call at one. */
 #include "cluster/config/places.h"
 #include "cluster/provider/parts.h"
 #include "cluster/provider/registration.h"
 #include "cluster/provider/settings.h"
+#include "cluster/serve/access_control.h"
+#include "cluster/serve/routes.h"
+#include "core/base/log.h"
 #include "core/engine/engine.h"
 #include "core/text/option.h"
 #include "core/text/range.h"
 #include "transport/listen/group.h"
+#include "transport/stream/tls/tls.h"
 
 #include <spoke/provider.h>
 
 #include <stdio.h>
 #include <string.h>
+
+#define NAME_SHOWN 64u /* bytes of a service */
+
+/* --- hosts that may call */
+
+/* Describes one address of the provider, without a service. */
+static struct spokei_exposure describe(const struct spoke_provider *provider, size_t index)
+{
+	const struct spokei_listen_group *group = provider->listeners;
+	unsigned marks = spokei_listen_group_marks(group, index);
+	struct spokei_exposure of = {
+		.local = spokei_places_is_local(provider->engine->env,
+						spokei_listen_group_address(group, index)),
+		.plain = !(marks & SPOKEI_PROVIDER_TLS),
+		.asks = spokei_access_asks(provider->access->own),
+		.of_owner = spokei_listen_group_rules(group),
+		.of_address = spokei_listen_group_rules_at(group, index),
+		.of_provider = provider->access->callers,
+	};
+
+	if (!of.plain)
+		of.verify = spokei_tls_verifies(provider->tls);
+	return of;
+}
+
+static enum spokei_exposed judge_service(const struct spoke_provider *provider,
+					 const struct spokei_service *service,
+					 struct spokei_exposure of)
+{
+	of.asks = spokei_access_asks(spokei_access_of(provider->access, service));
+	of.of_service = service->callers;
+	return spokei_exposure_judge(&of);
+}
+
+/* Judges the services from `first` on; those before it are guarded. Writes " NAME" of the first one
+ * that is open to every host at this address, or "" if all are. Without services the provider
+ * itself counts. */
+static enum spokei_exposed judge(const struct spoke_provider *provider, size_t index,
+				 struct spoke_list *first, char name[NAME_SHOWN + 1])
+{
+	const struct spoke_list *all = &provider->services->all;
+	const struct spokei_exposure of = describe(provider, index);
+	enum spokei_exposed whole = spokei_exposure_judge(&of);
+	enum spokei_exposed found = SPOKEI_EXPOSED_NOT;
+	bool names = whole == SPOKEI_EXPOSED_NOT || first != all->next;
+
+	name[0] = '\0';
+	if (all->next == all)
+		return whole;
+	for (struct spoke_list *node = first; node != all; node = node->next) {
+		const struct spokei_service *service =
+			spoke_container_of(node, struct spokei_service, node);
+		enum spokei_exposed each = judge_service(provider, service, of);
+
+		names |= each == SPOKEI_EXPOSED_NOT;
+		if (each == SPOKEI_EXPOSED_NOT || found != SPOKEI_EXPOSED_NOT)
+			continue;
+		found = each;
+		name[0] = ' ';
+		(void)spokei_log_escape_end(name + 1, NAME_SHOWN, service->name.data,
+					    service->name.len);
+	}
+	if (!names)
+		name[0] = '\0';
+	return found;
+}
+
+void spokei_provider_warn(struct spoke_provider *provider, struct spoke_list *first)
+{
+	const struct spokei_listen_group *group = provider->listeners;
+	char address[SPOKEI_PLACES_SHOWN];
+	char name[NAME_SHOWN + 1];
+
+	for (size_t i = 0; i < spokei_listen_group_own(group) && !provider->warned; i++) {
+		enum spokei_exposed exposed = judge(provider, i, first, name);
+
+		if (exposed == SPOKEI_EXPOSED_NOT)
+			continue;
+		provider->warned = true;
+		spokei_listen_group_print(group, i, address, sizeof(address));
+		spokei_event(provider->engine, SPOKE_OK,
+			     "listen: all hosts that reach %s may call%s%s, allow.from, "
+			     "allow.callers or token to change that",
+			     address, name, spokei_exposed_why(exposed));
+	}
+}
+
+/* --- listening */
 
 static enum spokei_listen_sharing sharing_of(const struct spokei_listen_place *place)
 {
@@ -110,7 +203,7 @@ static int listen_at(struct spoke_provider *provider, const char *url)
 		return error;
 	}
 	warn_of_plain(provider, &place);
-	spokei_provider_warn(provider);
+	spokei_provider_warn(provider, provider->services->all.next);
 	spokei_registration_changed(provider->registration);
 	return SPOKE_OK;
 }
@@ -154,4 +247,50 @@ size_t spoke_provider_address(const struct spoke_provider *provider, size_t inde
 		return 0;
 	spokei_listen_group_print(provider->listeners, index, text, size);
 	return strlen(text);
+}
+
+/* --- joining */
+
+static int refuse_join(struct spoke_provider *provider, const char *why)
+{
+	spokei_event(provider->engine, SPOKE_EINVAL, "join: %s", why);
+	return SPOKE_EINVAL;
+}
+
+/* Returns 0 if the provider may join. `first` belongs to another thread. */
+static int check_join(struct spoke_provider *provider, const struct spoke_provider *first)
+{
+	int error = spokei_engine_check(provider->engine);
+
+	if (error)
+		return error;
+	if (provider->ended || provider->draining || spokei_listen_group_stopped(first->listeners))
+		return SPOKE_ECLOSED;
+	if (spokei_listen_group_joined(provider->listeners))
+		return SPOKE_ESTATE;
+	if (provider->engine == first->engine)
+		return refuse_join(provider,
+				   "both providers are on the same engine; add the services "
+				   "to the other one");
+	if (provider->engine->env->net != first->engine->env->net)
+		return refuse_join(provider, "the engines have different networks");
+	if (spokei_listen_group_shared(first->listeners) == 0)
+		return refuse_join(provider,
+				   "the other provider shares no address; add shared=true or "
+				   "shared=turns to its URLs");
+	return SPOKE_OK;
+}
+
+static int join(struct spoke_provider *provider, struct spoke_provider *first)
+{
+	int error = check_join(provider, first);
+
+	return error ? error : spokei_listen_group_join(provider->listeners, first->listeners);
+}
+
+int spoke_provider_join(struct spoke_provider *provider, struct spoke_provider *first)
+{
+	uint64_t begun = spokei_why_begin(provider->engine);
+
+	return spokei_why_end(provider->engine, begun, join(provider, first), "join");
 }

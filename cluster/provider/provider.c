@@ -1,29 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a provider: made, drained, ended and freed. */
+/* The life of a provider: made, given services, reloaded, drained, ended and freed. */
 #include "cluster/provider/provider.h"
 
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
 #include "cluster/filter/filter.h"
-#include "cluster/provider/access_log.h"
-#include "cluster/provider/doors.h"
+#include "cluster/filter/limit.h"
 #include "cluster/provider/parts.h"
-#include "cluster/provider/peers.h"
-#include "cluster/provider/proof.h"
 #include "cluster/provider/registration.h"
 #include "cluster/provider/settings.h"
-#include "cluster/serve/held.h"
+#include "cluster/serve/access_control.h"
+#include "cluster/serve/access_log.h"
 #include "cluster/serve/request.h"
 #include "cluster/serve/routes.h"
 #include "core/engine/engine.h"
+#include "core/engine/figures.h"
 #include "core/memory/slab.h"
 #include "transport/conn/conn.h"
 #include "transport/listen/group.h"
 #include "transport/stream/tls/tls.h"
 #include "transport/trust/caller.h"
 
+#include <stdio.h>
+
 #define GRACE_NS UINT64_C(20000000) /* for the first bytes of new connections, in a drain */
-#define PEERS_MAX (UINT32_MAX / 2)
+
+/* Time limit of a peer's first byte: so many intervals, and never less than MUTE_NS, because Java
+ * consumers send nothing before their first call or their own interval of 60 s. */
+#define MUTE_INTERVALS 4u
+#define MUTE_NS UINT64_C(240000000000)
 
 /* A provider with its parts, in one block of memory. */
 struct block {
@@ -32,6 +37,7 @@ struct block {
 	struct spokei_routes services;
 	struct spokei_filters filters;
 	struct spokei_caller caller;
+	struct spokei_access_control access;
 	struct spokei_slab peers;
 	struct spokei_registration registration;
 	struct spokei_provider_settings settings;
@@ -42,18 +48,15 @@ const char spokei_provider_kind[] = "provider";
 
 /* --- the end */
 
-static void free_filters(struct spoke_provider *provider)
-{
-	spokei_access_log_end(provider->access_log);
-	spokei_proof_free(provider->proof);
-	spokei_filters_fini(provider->filters, provider->engine->env);
-}
-
+/* Frees the parts that provider_new() makes first, and the block. */
 static void free_block(struct spoke_provider *provider)
 {
 	const struct spoke_env *env = provider->engine->env;
 
-	spokei_settings_provider_fini(env, provider->settings);
+	spokei_access_log_end(provider->access_log);
+	spokei_access_fini(provider->access);
+	spokei_filters_fini(provider->filters, env);
+	spokei_settings_end(&provider->settings->keys, env);
 	spokei_free(env, spoke_container_of(provider, struct block, provider), 1,
 		    sizeof(struct block));
 }
@@ -74,19 +77,15 @@ static void provider_bury(struct spokei_task *task)
 	spokei_request_end_orphans(provider->link);
 	spokei_request_free(provider->spare);
 	spokei_routes_fini(provider->services);
-	spokei_doors_close(provider);
-	free_filters(provider);
 	spokei_methods_free(provider->caller);
 	spokei_caller_fini(provider->caller);
 	spokei_slab_fini(provider->peers);
 	spokei_link_fini(provider->link);
 	spokei_tls_free(provider->tls);
-	spokei_registration_fini(provider->registration);
 	free_block(provider);
 }
 
-/* Ends everything that the provider does. `bury` runs after its last connection. */
-static void end_provider(struct spoke_provider *provider)
+void spokei_provider_end(struct spoke_provider *provider)
 {
 	if (provider->ended)
 		return;
@@ -105,7 +104,7 @@ void spoke_provider_free(struct spoke_provider *provider)
 		return;
 	spokei_engine_refresh(provider->engine);
 	provider->freed = true;
-	end_provider(provider);
+	spokei_provider_end(provider);
 	if (provider->link->alive == 0)
 		spokei_engine_dead(provider->engine, &provider->bury);
 }
@@ -138,7 +137,7 @@ static void grace_over(struct spoke_alarm *alarm)
 
 static void provider_close(struct spokei_member *member)
 {
-	end_provider(spoke_container_of(member, struct spoke_provider, member));
+	spokei_provider_end(spoke_container_of(member, struct spoke_provider, member));
 }
 
 static void provider_free(struct spokei_member *member)
@@ -169,7 +168,256 @@ static void provider_drain(struct spokei_member *member)
 	send_notice(provider, spoke_alarm_after(provider->engine, &provider->grace, GRACE_NS,
 						grace_over) != SPOKE_OK);
 	if (spokei_list_empty(conns))
-		end_provider(provider);
+		spokei_provider_end(provider);
+}
+
+/* --- methods */
+
+void spokei_settings_route(const struct spokei_settings *settings, const struct spokei_route *route,
+			   struct spokei_key_values *ret)
+{
+	char method[SPOKEI_SERVICE_KEY_MAX + 1];
+	const struct spokei_method_name name = { route->service->name, method };
+
+	if (route->method.len)
+		memcpy(method, route->method.data, route->method.len);
+	method[route->method.len] = '\0';
+	/* Cannot fail: there is no URL, and no code that could be wrong. */
+	(void)!spokei_settings_read_method(settings, &name, NULL, ret);
+	spokei_keys_set(ret, SPOKEI_KEY_EXECUTES, route->executes);
+	spokei_keys_set(ret, SPOKEI_KEY_EXECUTES_TPS, route->per_second);
+}
+
+static void limit_route(const struct spokei_settings *settings, const struct spokei_route *route)
+{
+	struct spokei_key_values values;
+
+	spokei_settings_route(settings, route, &values);
+	spokei_figures_slow_after(route->figures, values.of[SPOKEI_KEY_SLOW_AFTER]);
+	if (route->limit)
+		spokei_limit_change(route->limit, spokei_keys_u32(&values, SPOKEI_KEY_EXECUTES),
+				    spokei_keys_u32(&values, SPOKEI_KEY_EXECUTES_TPS));
+}
+
+/* Sets the limits of methods whose handlers have none to those of the file, if there is one. */
+static void limit_routes(struct spoke_provider *provider)
+{
+	struct spoke_list *all = &provider->services->all;
+
+	if (provider->settings->keys.file.config == NULL)
+		return;
+	for (struct spoke_list *node = all->next; node != all; node = node->next) {
+		const struct spokei_service *service =
+			spoke_container_of(node, struct spokei_service, node);
+
+		for (size_t i = 0; i < service->count; i++)
+			limit_route(&provider->settings->keys, &service->routes[i]);
+	}
+}
+
+/* --- peers that may connect */
+
+/* Reads the lists of addresses and users. `why` begins with the name of the key. */
+static int read_rules(struct spoke_engine *engine, const struct spokei_key_values *of,
+		      struct spokei_rules **ret_rules, char why[SPOKE_EVENT_TEXT])
+{
+	char sentence[SPOKEI_RULES_WHY];
+	int error = spokei_rules_new(engine->env,
+				     &(struct spokei_rules_of){
+					     .deny_from = of->text[SPOKEI_KEY_DENY_FROM],
+					     .allow_from = of->text[SPOKEI_KEY_ALLOW_FROM],
+					     .allow_users = of->text[SPOKEI_KEY_ALLOW_USERS],
+				     },
+				     ret_rules, sentence);
+
+	if (error == SPOKE_EINVAL)
+		(void)snprintf(why, SPOKE_EVENT_TEXT, "%.220s", sentence);
+	return error;
+}
+
+/* Puts the rules in force, for connections that are accepted from now on. */
+static void set_rules(struct spoke_provider *provider, struct spokei_rules *rules)
+{
+	provider->link->users_prove = rules && rules->user_count > 0;
+	spokei_listen_group_rule(provider->listeners, rules);
+}
+
+/* Returns whether lists and credentials in force allow a connection that exists. The names of a
+ * peer are known when its connection is open; until then only its address counts. */
+static bool is_allowed(const struct spoke_provider *provider, struct spokei_conn *conn)
+{
+	const struct spokei_identity *identity = conn->identity;
+	uint32_t user[2] = { 0, 0 };
+	bool has_user = identity && identity->has_user;
+	bool is_new;
+
+	if (has_user) {
+		user[0] = identity->user.uid;
+		user[1] = identity->user.gid;
+	}
+	if (!spokei_access_stands(provider->access, conn))
+		return false;
+	if (spokei_listen_group_judge(provider->listeners, &conn->peer, has_user ? user : NULL))
+		return false;
+	return spokei_conn_is_opening(conn) ||
+	       spokei_conn_let_in(conn, provider->access->callers, &is_new);
+}
+
+/* Drains the connections that lists or credentials do not allow any more. */
+static void drain_barred(struct spoke_provider *provider)
+{
+	struct spoke_list *conns = &provider->link->conns;
+	unsigned drained = 0;
+
+	for (struct spoke_list *node = conns->next; node != conns;) {
+		struct spokei_conn *conn = spoke_container_of(node, struct spokei_conn, node);
+
+		node = node->next;
+		if (conn->state > SPOKEI_CONN_OPEN || is_allowed(provider, conn))
+			continue;
+		spokei_count(provider->engine, SPOKE_STAT_DRAINED_CALLER);
+		spokei_conn_finish(conn);
+		drained++;
+	}
+	if (drained > 0) {
+		spokei_event(provider->engine, SPOKE_EFORBIDDEN,
+			     "provider: %u connections are drained, which the new lists or tokens "
+			     "do not allow",
+			     drained);
+	}
+}
+
+/* --- changes */
+
+static void bound_silence(struct spokei_link_limits *limits)
+{
+	limits->mute_ns = MUTE_INTERVALS * limits->heartbeat_ns;
+	if (limits->mute_ns < MUTE_NS)
+		limits->mute_ns = MUTE_NS;
+}
+
+/* Sets the bounds of peers that have proven nothing, if the provider asks for proof. */
+static void bound_unproven(struct spoke_provider *provider)
+{
+	struct spokei_provider_settings *settings = provider->settings;
+
+	settings->limits.unproven_frame_max =
+		spokei_access_asks(provider->access->own)
+			? (size_t)settings->keys.in_force.of[SPOKEI_KEY_UNPROVEN_FRAME_MAX]
+			: 0;
+}
+
+/* Publishes and applies tokens and keys whose files have changed. `arg`: the provider. */
+static void credentials_changed(void *arg)
+{
+	struct spoke_provider *provider = arg;
+
+	if (provider->access->set.new_text)
+		spokei_registration_changed(provider->registration);
+	drain_barred(provider);
+}
+
+static void apply_link(void *owner)
+{
+	struct spoke_provider *provider = owner;
+
+	bound_silence(&provider->settings->limits);
+	bound_unproven(provider);
+	spokei_link_change(provider->link, &provider->settings->limits);
+}
+
+static void apply_connections(void *owner)
+{
+	const struct spoke_provider *provider = owner;
+
+	spokei_listen_group_limit(provider->listeners, &provider->settings->connections);
+}
+
+static int prepare(void *owner)
+{
+	struct spoke_provider *provider = owner;
+	char why[SPOKE_EVENT_TEXT] = "out of memory";
+	int error = read_rules(provider->engine, provider->settings->keys.next,
+			       &provider->next_rules, why);
+
+	if (error == SPOKE_OK)
+		error = spokei_access_prepare(provider->access, provider->services, why);
+	if (error)
+		spokei_event(provider->engine, error, "provider: the old lists stay: %s", why);
+	return error;
+}
+
+static void drop(void *owner)
+{
+	struct spoke_provider *provider = owner;
+
+	spokei_rules_free(provider->engine->env, provider->next_rules);
+	provider->next_rules = NULL;
+	spokei_access_replace(provider->access, provider->services, false);
+}
+
+/* The credentials of the reload change next, which drains. */
+static void take(void *owner)
+{
+	struct spoke_provider *provider = owner;
+	const struct spokei_key_values *values = &provider->settings->keys.in_force;
+	struct spokei_tls_limits handshakes;
+
+	spokei_keys_fill(values, 1u << SPOKEI_IN_PROVIDER, SPOKEI_AT_HANDSHAKES, &handshakes);
+	spokei_tls_limit(provider->tls, &handshakes);
+	provider->filters->fence_proven = values->of[SPOKEI_KEY_FENCE_PROVEN] != 0;
+	spokei_caller_resize(provider->caller, provider->settings->limits.pending_max, 0);
+	limit_routes(provider);
+	set_rules(provider, provider->next_rules);
+	provider->next_rules = NULL;
+	spokei_access_replace(provider->access, provider->services, true);
+	spokei_provider_warn(provider, provider->services->all.next);
+	spokei_registration_changed(provider->registration);
+}
+
+#define AT(member) offsetof(struct spokei_provider_settings, member)
+
+static const struct spokei_settings_part parts[] = {
+	{ SPOKEI_AT_LINK, AT(limits), apply_link },
+	{ SPOKEI_AT_QUOTA, AT(connections), apply_connections },
+};
+
+static const struct spokei_settings_kind kind = {
+	.sections = 1u << SPOKEI_IN_PROVIDER | 1u << SPOKEI_IN_REGISTRY,
+	.parts = parts,
+	.part_count = sizeof(parts) / sizeof(parts[0]),
+	.prepare = prepare,
+	.drop = drop,
+	.take = take,
+};
+
+static int read_settings(struct spoke_provider *provider,
+			 const struct spoke_provider_options *options)
+{
+	struct spokei_provider_settings *settings = provider->settings;
+	struct spokei_key_values *values = &settings->keys.options;
+	struct spoke_engine *engine = provider->engine;
+	int error;
+
+	settings->keys.kind = &kind;
+	settings->keys.owner = provider;
+	settings->keys.structs = settings;
+	settings->keys.file.config = options->config;
+	spokei_link_limits_init(&settings->limits);
+	error = spokei_keys_read_code(engine, values, SPOKEI_IN_PROVIDER, SPOKEI_AT_PROVIDER,
+				      options);
+	if (error == SPOKE_OK)
+		error = spokei_keys_read_code(engine, values, SPOKEI_IN_PROVIDER, SPOKEI_AT_TLS,
+					      options->tls);
+	if (error == SPOKE_OK)
+		error = spokei_settings_begin(&settings->keys, engine);
+	if (error)
+		return error;
+	bound_silence(&settings->limits);
+	spokei_link_limits_frame(&settings->limits, settings->limits.wire.frame_max);
+	spokei_link_limits_values(&settings->limits, settings->limits.wire.value.items_max);
+	settings->local_path = settings->keys.in_force.of[SPOKEI_KEY_LOCAL_PATH] == 0;
+	return SPOKE_OK;
 }
 
 /* --- the beginning */
@@ -185,14 +433,11 @@ static int add_filters(struct spoke_provider *provider,
 	provider->filters->fence_proven =
 		provider->settings->keys.in_force.of[SPOKEI_KEY_FENCE_PROVEN] != 0;
 	if (error == 0)
-		error = spokei_proof_new(engine, options, provider->settings, &provider->proof);
-	if (error == 0) {
-		provider->proof->set.changed = spokei_provider_proof_changed;
-		provider->proof->set.changed_arg = provider;
-	}
-	if (error == 0 && spokei_proof_may_ask(provider->proof))
+		error = spokei_access_init(provider->access, engine, &provider->settings->keys,
+					   options->token);
+	if (error == 0 && spokei_access_may_check(provider->access))
 		error = spokei_filters_put_first(provider->filters, engine->env,
-						 &provider->proof->filter);
+						 &provider->access->filter);
 	if (error || log == NULL)
 		return error;
 	error = spokei_access_log_new(engine, log, &provider->access_log);
@@ -210,9 +455,26 @@ static int make_filters(struct spoke_provider *provider,
 	if (error == SPOKE_ELIMIT) {
 		spokei_event(provider->engine, error,
 			     "new provider: %zu filters, at most %u are possible with those of "
-			     "token and access log",
+			     "access control and access log",
 			     options->filter_count, SPOKEI_FILTERS_MAX);
 	}
+	return error;
+}
+
+static int make_tls(struct spoke_provider *provider, const struct spoke_provider_options *options)
+{
+	const struct spokei_tls_sources sources = {
+		.options = options->tls,
+		.values = &provider->settings->keys.in_force,
+		.section = SPOKEI_IN_PROVIDER,
+	};
+	int error = spokei_settings_tls(provider->engine, &sources, &provider->tls_mode,
+					&provider->tls);
+
+	if (provider->tls)
+		spokei_tls_watch(provider->tls, spokei_conn_finish_stream);
+	provider->settings->keys.file.tls = provider->tls;
+	provider->settings->keys.file.credentials = &provider->access->set;
 	return error;
 }
 
@@ -220,21 +482,10 @@ static int make_filters(struct spoke_provider *provider,
 static int init_parts(struct spoke_provider *provider, const struct spoke_provider_options *options)
 {
 	const struct spokei_key_values *values = &provider->settings->keys.in_force;
-	const struct spokei_listen_options listen = {
-		.limits = provider->settings->connections,
-		.accept = spokei_provider_accept,
-		.make_room = spokei_provider_make_room,
-		.arg = provider,
-		.events = &provider->news,
-	};
-	struct spokei_registration_of of = {
-		.services = provider->services,
-		.proof = provider->proof,
-		.local = { .callers = &provider->callers,
-			   .wanted = &provider->settings->local_path },
-	};
 	struct spokei_http_rules *http =
 		&spoke_container_of(provider, struct block, provider)->http;
+	char why[SPOKE_EVENT_TEXT];
+	struct spokei_rules *rules;
 	int error;
 
 	*http = (struct spokei_http_rules){
@@ -242,32 +493,26 @@ static int init_parts(struct spoke_provider *provider, const struct spoke_provid
 		.hosts = spokei_keys_text(values, SPOKEI_KEY_HTTP_HOSTS),
 	};
 	provider->settings->limits.wire.http = http;
-	spokei_provider_bound_unproven(provider);
-	error = spokei_provider_secure(provider, options);
+	bound_unproven(provider);
+	error = make_tls(provider, options);
 	if (error)
 		return error;
-	error = spokei_link_init(provider->link, provider->engine, &provider->settings->limits);
+	error = spokei_provider_open(provider);
 	if (error)
 		goto err_after_tls;
-	error = spokei_listen_group_new(provider->engine, &listen, &provider->listeners);
+	error = read_rules(provider->engine, values, &rules, why);
+	if (error == SPOKE_EINVAL)
+		spokei_event(provider->engine, error, "option %s", why);
 	if (error)
-		goto err_after_link;
-	of.listeners = provider->listeners;
-	of.local.listeners = provider->listeners;
-	error = spokei_doors_open(provider);
+		goto err_after_open;
+	set_rules(provider, rules);
+	error = spokei_registration_init(provider, options);
 	if (error)
-		goto err_after_listeners;
-	error = spokei_registration_init(provider->registration, provider->engine, &of, options,
-					 provider->settings);
-	if (error)
-		goto err_after_doors;
+		goto err_after_open;
 	return SPOKE_OK;
 
-err_after_doors:
-	spokei_doors_close(provider);
-err_after_listeners:
+err_after_open:
 	SPOKE_ASSERT(spokei_listen_group_free(provider->listeners));
-err_after_link:
 	spokei_link_fini(provider->link);
 err_after_tls:
 	spokei_tls_free(provider->tls);
@@ -277,27 +522,16 @@ err_after_tls:
 /* Does the rest, which cannot fail. */
 static void begin_life(struct spoke_provider *provider, const struct spoke_provider_options *with)
 {
-	const struct spoke_env *env = provider->engine->env;
-
-	provider->link->serve = spokei_provider_serve;
-	provider->link->serve_arg = provider;
-	provider->link->is_unsafe = spokei_provider_is_unsafe;
-	provider->link->unread = spokei_provider_unread;
-	provider->link->refused = spokei_provider_refused;
-	provider->news = spokei_provider_news(env->now(env->ctx));
+	provider->access->set.changed = credentials_changed;
+	provider->access->set.changed_arg = provider;
 	provider->changed = with->changed;
 	provider->changed_arg = with->changed_arg;
-	provider->end = end_provider;
 	spokei_routes_init(provider->services, provider->engine,
-			   provider->settings->keys.in_force.text[SPOKEI_KEY_DEFAULT_SERVICE],
-			   spokei_request_commons, SPOKEI_REQUEST_COMMONS);
-	provider->services->about = spokei_request_about;
-	provider->services->lets_know = spokei_provider_lets_know;
-	provider->services->lets_know_arg = provider;
+			   provider->settings->keys.in_force.text[SPOKEI_KEY_DEFAULT_SERVICE]);
+	provider->services->access = provider->access;
 	provider->services->limits_all = provider->settings->keys.file.config != NULL;
 	spokei_caller_init(provider->caller, provider->link, 0);
 	provider->caller->pushes = true;
-	spokei_slab_init(provider->peers, env, sizeof(struct spokei_peer), PEERS_MAX);
 	provider->member = (struct spokei_member){
 		.kind = spokei_provider_kind,
 		.close = provider_close,
@@ -320,6 +554,7 @@ static struct spoke_provider *alloc_block(struct spoke_engine *engine)
 		.services = &block->services,
 		.filters = &block->filters,
 		.caller = &block->caller,
+		.access = &block->access,
 		.peers = &block->peers,
 		.registration = &block->registration,
 		.settings = &block->settings,
@@ -343,13 +578,12 @@ static int provider_new(struct spoke_engine *engine, const struct spoke_provider
 	provider = alloc_block(engine);
 	if (provider == NULL)
 		return SPOKE_ENOMEM;
-	error = spokei_settings_provider(engine, with, provider, provider->settings);
+	error = read_settings(provider, with);
 	if (error == 0)
 		error = make_filters(provider, with);
 	if (error == 0)
 		error = init_parts(provider, with);
 	if (error) {
-		free_filters(provider);
 		free_block(provider);
 		return error;
 	}
@@ -373,18 +607,15 @@ static int add_service(struct spoke_provider *provider, const struct spoke_servi
 	char why[SPOKE_EVENT_TEXT];
 	struct spokei_callers *callers;
 	const struct spokei_credentials *credentials;
+	struct spokei_service *added;
+	struct spoke_list *last;
 	int error = spokei_engine_check(provider->engine);
 
 	if (error)
 		return error;
-	error = spokei_doors_prepare(provider, service->name, &callers);
+	error = spokei_access_read(provider->access, service->name, &callers, &credentials);
 	if (error)
 		return error;
-	error = spokei_proof_add(provider->proof, service->name, &credentials);
-	if (error) {
-		spokei_callers_free(provider->engine->env, callers);
-		return error;
-	}
 	error = spokei_routes_add(provider->services, service, handlers, count, why, sizeof(why));
 	if (error == SPOKE_EINVAL || error == SPOKE_EEXIST || error == SPOKE_ETOOLARGE)
 		spokei_event(provider->engine, error, "new service: %s", why);
@@ -392,9 +623,12 @@ static int add_service(struct spoke_provider *provider, const struct spoke_servi
 		spokei_callers_free(provider->engine->env, callers);
 		return error;
 	}
-	spokei_doors_add(provider, callers, credentials);
-	spokei_provider_limit(provider);
-	spokei_provider_warn_of_last(provider);
+	last = provider->services->all.prev;
+	added = spoke_container_of(last, struct spokei_service, node);
+	added->callers = callers;
+	added->credentials = credentials;
+	limit_routes(provider);
+	spokei_provider_warn(provider, last);
 	spokei_registration_changed(provider->registration);
 	return SPOKE_OK;
 }
@@ -406,16 +640,6 @@ int spoke_provider_add(struct spoke_provider *provider, const struct spoke_servi
 
 	return spokei_why_end(provider->engine, begun,
 			      add_service(provider, service, handlers, count), "new service");
-}
-
-size_t spoke_provider_registered(const struct spoke_provider *provider, size_t *ret_wanted)
-{
-	size_t wanted;
-	size_t listed = spokei_registration_count(provider->registration, &wanted);
-
-	if (ret_wanted)
-		*ret_wanted = wanted;
-	return listed;
 }
 
 const struct spoke_provider *spokei_provider_of(struct spokei_member *member)

@@ -7,6 +7,7 @@
 
 #include <spoke/provider.h>
 
+struct spokei_conn;
 struct spokei_link;
 struct spokei_member;
 struct spokei_provider_settings;
@@ -31,5 +32,8 @@ struct spokei_provider_view {
 };
 
 struct spokei_provider_view spokei_provider_look(const struct spoke_provider *provider);
+
+/* Describes a connection. */
+void spokei_peer_look(const struct spokei_conn *conn, struct spoke_peer_info *ret_info);
 
 #endif

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Publishes the services of a provider at a registry, at each address where it listens. */
 #include "cluster/provider/registration.h"
-#include "core/base/log.h"
-#include "core/engine/engine.h"
-#include "core/engine/task.h"
 
 #include "cluster/config/places.h"
 #include "cluster/discovery/keeper.h"
-#include "cluster/discovery/provider_url.h"
-#include "cluster/provider/proof.h"
+#include "cluster/provider/parts.h"
 #include "cluster/provider/settings.h"
+#include "cluster/serve/access_control.h"
 #include "cluster/serve/routes.h"
 #include "core/base/log.h"
 #include "core/engine/engine.h"
 #include "transport/listen/group.h"
+#include "transport/trust/caller.h"
 
 #include <spoke/provider.h>
 
@@ -93,34 +91,82 @@ static char to_small(char letter)
 	return letter >= 'A' && letter <= 'Z' ? (char)(letter - 'A' + 'a') : letter;
 }
 
-static int copy_texts(struct spokei_registration *registration,
-		      const struct spoke_provider_options *options,
-		      const struct spokei_key_values *values)
+/* Copies the host to publish, without the brackets of IPv6, in small letters. */
+static void copy_advertise(struct spokei_registration *registration, const char *host)
 {
-	const char *named = spokei_keys_text(values, SPOKEI_KEY_APPLICATION);
-	const char *application = *named ? named : APPLICATION;
-	const char *advertise = spokei_keys_text(values, SPOKEI_KEY_ADVERTISE);
-	size_t application_size = strlen(application) + 1;
-	const char *admin = options->admin && !is_socket(options->admin) ? options->admin : "";
-	size_t admin_size = strlen(admin) + 1;
-	size_t len = strlen(advertise);
+	size_t bracket = *host == '[';
+	size_t len = strlen(host) - 2 * bracket;
 
-	if (*advertise == '[') {
-		advertise++;
-		len -= 2;
-	}
-	registration->texts_size = application_size + len + 1 + admin_size;
-	registration->application = spokei_alloc(registration->engine->env, 1,
-						 registration->texts_size);
-	if (registration->application == NULL)
-		return SPOKE_ENOMEM;
-	memcpy(registration->application, application, application_size);
-	registration->advertise = registration->application + application_size;
 	for (size_t i = 0; i < len; i++)
-		registration->advertise[i] = to_small(advertise[i]);
-	registration->admin = registration->advertise + len + 1;
-	memcpy(registration->admin, admin, admin_size);
-	return SPOKE_OK;
+		registration->advertise[i] = to_small(host[bracket + i]);
+	registration->advertise[len] = '\0';
+}
+
+/* --- the path beside the ports
+ *
+ * The path of a unix socket that is published together with the provider's ports, for consumers on
+ * the same host. Such a path has no entry of its own at the registry: it means nothing on other
+ * hosts, and consumers here would see two providers.
+ */
+
+struct local {
+	size_t index;            /* of the address in the group of listeners */
+	uint64_t host_id;        /* of this process; 0: no path is published with ports */
+	char text[ADDRESS_TEXT]; /* e.g. "unix:/run/demo.sock" */
+};
+
+/* Returns whether consumers can connect to the address by its path, in plain bytes. Names that
+ * begin with "@" belong to no view of files. */
+static bool is_usable(const struct spoke_provider *provider, size_t index, const char *text)
+{
+	return text[strlen(UNIX)] == '/' &&
+	       !(spokei_listen_group_marks(provider->listeners, index) &
+		 (SPOKEI_PROVIDER_TLS | SPOKEI_LISTENER_SHM));
+}
+
+/* A caller that is let in by its address over TCP would be refused at the unix socket. */
+static bool asks_for_addresses(const struct spoke_provider *provider,
+			       const struct spokei_service *service)
+{
+	return spokei_callers_ask_address(provider->access->callers) ||
+	       spokei_callers_ask_address(service->callers);
+}
+
+/*
+ * Finds the path for a service, or none: the provider listens at a port and at an absolute path
+ * where plain bytes are accepted, `local.path` is not off, the identity of the host is known, and
+ * no list of callers asks for addresses, which a unix socket has not.
+ */
+static void find_local(const struct spoke_provider *provider, const struct spokei_service *service,
+		       struct local *ret)
+{
+	const struct spoke_env *env = provider->engine->env;
+	size_t count = spokei_listen_group_own(provider->listeners);
+	bool has_port = false;
+	bool has_path = false;
+	uint64_t host_id;
+
+	*ret = (struct local){ .host_id = 0 };
+	if (!provider->settings->local_path || env->host_id == NULL ||
+	    asks_for_addresses(provider, service))
+		return;
+	for (size_t i = 0; i < count && !(has_port && has_path); i++) {
+		char text[ADDRESS_TEXT];
+
+		env->net->print(env->ctx, spokei_listen_group_address(provider->listeners, i), text,
+				sizeof(text));
+		if (!is_socket(text)) {
+			has_port = true;
+		} else if (!has_path && is_usable(provider, i, text)) {
+			has_path = true;
+			ret->index = i;
+			memcpy(ret->text, text, sizeof(text));
+		}
+	}
+	if (!has_port || !has_path)
+		return;
+	/* A lack of descriptors does not move this process to another host. */
+	ret->host_id = env->host_id(env->ctx, &host_id) == 0 ? host_id : service->local_id;
 }
 
 /* --- publishing */
@@ -229,7 +275,7 @@ static int print_service(const struct spoke_env *env, const struct spokei_servic
 static void print_address(struct spokei_registration *registration, size_t index, char *place,
 			  char *admin, struct spokei_provider_parts *parts)
 {
-	spokei_listen_group_print(registration->of.listeners, index, place, ADDRESS_TEXT);
+	spokei_listen_group_print(registration->provider->listeners, index, place, ADDRESS_TEXT);
 	read_place(registration, place, parts);
 	place_admin(parts, admin);
 }
@@ -240,7 +286,7 @@ static int sort_error(struct spokei_registration *registration, const char *serv
 	if (error == SPOKE_OK || error == SPOKE_ENOMEM || error == SPOKE_ECLOSED)
 		return error;
 	if (!registration->full)
-		(void)refuse(registration->engine, error, "registry", service,
+		(void)refuse(registration->provider->engine, error, "registry", service,
 			     error == SPOKE_ELIMIT ? "too many services and addresses"
 						   : "the name cannot be published");
 	registration->full = true;
@@ -249,13 +295,14 @@ static int sort_error(struct spokei_registration *registration, const char *serv
 
 /* Publishes the service at the next address. */
 static int publish(struct spokei_registration *registration, const struct spokei_service *service,
-		   const struct spokei_local *local)
+		   const struct local *local)
 {
-	const struct spoke_env *env = registration->engine->env;
+	const struct spoke_provider *provider = registration->provider;
+	const struct spoke_env *env = provider->engine->env;
 	struct spokei_provider_parts parts = {
 		.admin = registration->admin,
 		.application = registration->application,
-		.token = spokei_proof_of(registration->of.proof, service)->token,
+		.token = spokei_access_of(provider->access, service)->token,
 		.weight = registration->weight,
 		.warmup_ms = registration->warmup_ms,
 	};
@@ -279,7 +326,7 @@ static int publish(struct spokei_registration *registration, const struct spokei
 	spokei_buffer_init(&url, env, SIZE_MAX);
 	error = spokei_provider_url_format(&parts, &url);
 	text = (const char *)spokei_buffer_data(&url);
-	if (error == 0 && spokei_local_hides(local, service->listed))
+	if (error == 0 && local->host_id != 0 && local->index == service->listed)
 		error = spokei_keeper_withdraw(registration->keeper, parts.service, text);
 	else if (error == 0)
 		error = spokei_keeper_publish(registration->keeper, parts.service, text);
@@ -290,15 +337,13 @@ static int publish(struct spokei_registration *registration, const struct spokei
 
 static int publish_at_all(struct spokei_registration *registration, struct spokei_service *service)
 {
-	const struct spokei_registration_of *of = &registration->of;
-	struct spokei_local local;
+	const struct spoke_provider *provider = registration->provider;
+	struct local local;
 	int error = SPOKE_OK;
 
-	spokei_local_find(&of->local, registration->engine->env, service, &local);
-	if (service->local_id != local.host_id)
-		service->listed = 0; /* the entries of the ports change */
+	find_local(provider, service, &local);
 	service->local_id = local.host_id;
-	while (service->listed < spokei_listen_group_own(of->listeners) && error == 0) {
+	while (service->listed < spokei_listen_group_own(provider->listeners) && error == 0) {
 		error = publish(registration, service, &local);
 		if (error == 0)
 			service->listed++;
@@ -318,8 +363,9 @@ static void publish_all(struct spokei_task *task)
 {
 	struct spokei_registration *registration =
 		spoke_container_of(task, struct spokei_registration, publish);
-	struct spoke_engine *engine = registration->engine;
-	struct spoke_list *all = &registration->of.services->all;
+	const struct spoke_provider *provider = registration->provider;
+	struct spoke_engine *engine = provider->engine;
+	struct spoke_list *all = &provider->services->all;
 	int error = SPOKE_OK;
 
 	if (registration->closed)
@@ -327,9 +373,12 @@ static void publish_all(struct spokei_task *task)
 	for (struct spoke_list *node = all->next; node != all && error == 0; node = node->next)
 		error = publish_at_all(registration,
 				       spoke_container_of(node, struct spokei_service, node));
-	if (error == SPOKE_ENOMEM)
-		error = spoke_alarm_after(engine, &registration->retry, registration->retry_ns,
-					  publish_again);
+	if (error == SPOKE_ENOMEM) {
+		error = spoke_alarm_after(
+			engine, &registration->retry,
+			provider->settings->keys.in_force.of[SPOKEI_KEY_REGISTRY_RETRY_PERIOD],
+			publish_again);
+	}
 	if (error && error != SPOKE_ECLOSED)
 		spokei_event(engine, error,
 			     "registry: no memory and no timer to publish; add a service to retry");
@@ -337,24 +386,33 @@ static void publish_all(struct spokei_task *task)
 
 void spokei_registration_changed(struct spokei_registration *registration)
 {
-	if (!registration->closed)
-		spokei_engine_soon(registration->engine, &registration->publish);
+	const struct spoke_provider *provider = registration->provider;
+	const struct spokei_key_values *values = &provider->settings->keys.in_force;
+	struct spoke_list *all = &provider->services->all;
+
+	if (registration->closed)
+		return;
+	registration->weight = spokei_keys_u32(values, SPOKEI_KEY_WEIGHT);
+	registration->warmup_ms = (values->of[SPOKEI_KEY_WARMUP] + MS - 1) / MS;
+	for (struct spoke_list *node = all->next; node != all; node = node->next)
+		spoke_container_of(node, struct spokei_service, node)->listed = 0;
+	spokei_engine_soon(provider->engine, &registration->publish);
 }
 
 int spokei_registration_check(const struct spokei_registration *registration,
 			      const struct spoke_address *address)
 {
-	const struct spoke_env *env = registration->engine->env;
+	struct spoke_engine *engine = registration->provider->engine;
 	char text[ADDRESS_TEXT];
 	struct spokei_provider_parts parts = { .host = NULL };
 
 	if (registration->keeper == NULL || *registration->advertise)
 		return SPOKE_OK;
-	env->net->print(env->ctx, address, text, sizeof(text));
+	engine->env->net->print(engine->env->ctx, address, text, sizeof(text));
 	read_place(registration, text, &parts);
 	if (parts.host == NULL || !spokei_places_is_any(parts.host))
 		return SPOKE_OK;
-	spokei_event(registration->engine, SPOKE_EINVAL,
+	spokei_event(engine, SPOKE_EINVAL,
 		     "listen: %s means all addresses, and cannot be published; set the option "
 		     "advertise to the host that consumers connect to",
 		     text);
@@ -363,69 +421,34 @@ int spokei_registration_check(const struct spokei_registration *registration,
 
 /* --- life */
 
-static void weigh(struct spokei_registration *registration, uint32_t weight, uint64_t warmup_ns)
+int spokei_registration_init(struct spoke_provider *provider,
+			     const struct spoke_provider_options *options)
 {
-	registration->weight = weight;
-	registration->warmup_ms = (warmup_ns + MS - 1) / MS;
-}
-
-/* The newest entry of a service at an address replaces the older one. */
-void spokei_registration_renew(struct spokei_registration *registration)
-{
-	struct spoke_list *all = &registration->of.services->all;
-
-	if (registration->closed)
-		return;
-	for (struct spoke_list *node = all->next; node != all; node = node->next)
-		spoke_container_of(node, struct spokei_service, node)->listed = 0;
-	spokei_registration_changed(registration);
-}
-
-void spokei_registration_reweigh(struct spokei_registration *registration, uint32_t weight,
-				 uint64_t warmup_ns)
-{
-	const uint64_t warmup_ms = registration->warmup_ms;
-	const uint32_t before = registration->weight;
-
-	if (registration->closed)
-		return;
-	weigh(registration, weight, warmup_ns);
-	if (registration->weight == before && registration->warmup_ms == warmup_ms)
-		return;
-	spokei_registration_renew(registration);
-}
-
-int spokei_registration_init(struct spokei_registration *registration, struct spoke_engine *engine,
-			     const struct spokei_registration_of *of,
-			     const struct spoke_provider_options *options,
-			     const struct spokei_provider_settings *settings)
-{
-	const struct spokei_key_values *values = &settings->keys.in_force;
+	const struct spokei_key_values *values = &provider->settings->keys.in_force;
+	const char *application = spokei_keys_text(values, SPOKEI_KEY_APPLICATION);
+	struct spokei_registration *registration = provider->registration;
 	const struct spokei_keeper_options with = {
 		.registry = values->text[SPOKEI_KEY_REGISTRY_URL],
 		.kind = options->registry_kind,
 		.retry_ns = values->of[SPOKEI_KEY_REGISTRY_RETRY_PERIOD],
 		.retries_max = spokei_keys_u32(values, SPOKEI_KEY_REGISTRY_RETRY_TIMES),
 	};
-	int error = check_options(engine, options, values);
+	int error = check_options(provider->engine, options, values);
 
 	*registration = (struct spokei_registration){
-		.engine = engine,
-		.of = *of,
+		.provider = provider,
 		.publish.run = publish_all,
 		.closed = true,
+		.application = *application ? application : APPLICATION,
 	};
-	if (error || values->text[SPOKEI_KEY_REGISTRY_URL] == NULL)
+	if (error || with.registry == NULL)
 		return error;
-	weigh(registration, spokei_keys_u32(values, SPOKEI_KEY_WEIGHT),
-	      values->of[SPOKEI_KEY_WARMUP]);
-	registration->retry_ns = with.retry_ns;
-	error = copy_texts(registration, options, values);
-	if (error == 0)
-		error = spokei_keeper_new(engine, &with, NULL, NULL, &registration->keeper);
+	copy_advertise(registration, spokei_keys_text(values, SPOKEI_KEY_ADVERTISE));
+	if (options->admin && !is_socket(options->admin))
+		(void)snprintf(registration->admin, sizeof(registration->admin), "%s",
+			       options->admin);
+	error = spokei_keeper_new(provider->engine, &with, NULL, NULL, &registration->keeper);
 	registration->closed = error != SPOKE_OK;
-	if (error)
-		spokei_registration_fini(registration);
 	return error;
 }
 
@@ -447,29 +470,25 @@ void spokei_registration_end(struct spokei_registration *registration)
 	spokei_keeper_free(keeper);
 }
 
-void spokei_registration_fini(struct spokei_registration *registration)
+size_t spoke_provider_registered(const struct spoke_provider *provider, size_t *ret_wanted)
 {
-	spokei_free(registration->engine->env, registration->application, 1,
-		    registration->texts_size);
-	registration->application = NULL;
-}
-
-size_t spokei_registration_count(const struct spokei_registration *registration, size_t *ret_wanted)
-{
-	struct spoke_list *all = &registration->of.services->all;
-	size_t own = spokei_listen_group_own(registration->of.listeners);
+	const struct spokei_registration *registration = provider->registration;
+	struct spoke_list *all = &provider->services->all;
+	size_t own = spokei_listen_group_own(provider->listeners);
+	size_t wanted = 0;
 	size_t listed = 0;
 
-	*ret_wanted = 0;
-	if (registration->closed)
-		return 0;
-	spokei_keeper_count(registration->keeper, ret_wanted, &listed);
-	*ret_wanted = 0;
-	for (struct spoke_list *node = all->next; node != all; node = node->next) {
-		const struct spokei_service *service =
-			spoke_container_of(node, struct spokei_service, node);
+	if (!registration->closed) {
+		spokei_keeper_count(registration->keeper, &wanted, &listed);
+		wanted = 0;
+		for (struct spoke_list *node = all->next; node != all; node = node->next) {
+			const struct spokei_service *service =
+				spoke_container_of(node, struct spokei_service, node);
 
-		*ret_wanted += own - (service->local_id != 0);
+			wanted += own - (service->local_id != 0);
+		}
 	}
+	if (ret_wanted)
+		*ret_wanted = wanted;
 	return listed;
 }

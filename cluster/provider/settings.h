@@ -9,8 +9,6 @@
 #include "transport/conn/link.h"
 #include "transport/listen/quota.h"
 
-struct spoke_provider;
-struct spoke_provider_options;
 struct spokei_route;
 
 struct spokei_provider_settings {
@@ -19,16 +17,6 @@ struct spokei_provider_settings {
 	struct spokei_quota_limits connections;
 	bool local_path; /* a path is published with the ports */
 };
-
-/* Reads all sources, and registers for reloads of the file, which apply the settings to
- * `provider`. *ret may not be moved. Returns 0 or an error, which the engine's newest event
- * explains. Undo with fini, also after an error. */
-SPOKE_MUST_USE int spokei_settings_provider(struct spoke_engine *engine,
-					    const struct spoke_provider_options *options,
-					    struct spoke_provider *provider,
-					    struct spokei_provider_settings *ret);
-void spokei_settings_provider_fini(const struct spoke_env *env,
-				   struct spokei_provider_settings *settings);
 
 /* Reads the values of a method: those of its handler, else of the file. */
 void spokei_settings_route(const struct spokei_settings *settings, const struct spokei_route *route,

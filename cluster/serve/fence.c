@@ -6,8 +6,6 @@
 #include "cluster/filter/fence.h"
 
 #include "cluster/filter/filter.h"
-#include "cluster/serve/callers.h"
-#include "cluster/serve/gate.h"
 #include "cluster/serve/parts.h"
 #include "core/base/log.h"
 #include "core/engine/engine.h"
@@ -135,7 +133,7 @@ static struct spoke_filter_verdict refuse_marked(const struct spoke_fence *fence
 
 	(void)spokei_log_escape(shown, sizeof(shown), name.data, name.len);
 	if (verdict->step == SPOKEI_FENCE_STALE) {
-		(void)snprintf(text, SPOKEI_GATE_TEXT,
+		(void)snprintf(text, SPOKEI_REFUSAL_TEXT,
 			       "fence number %" PRIu64 " of lease \"%s\" is lower than %" PRIu64
 			       ", seen before",
 			       number, shown, verdict->highest);
@@ -144,13 +142,13 @@ static struct spoke_filter_verdict refuse_marked(const struct spoke_fence *fence
 		return end_call(text);
 	}
 	if (verdict->step == SPOKEI_FENCE_FULL) {
-		(void)snprintf(text, SPOKEI_GATE_TEXT,
+		(void)snprintf(text, SPOKEI_REFUSAL_TEXT,
 			       "lease \"%s\": the fence already keeps the numbers of %" PRIu32
 			       " names",
 			       shown, fence->names_max);
 		report(request, SPOKE_ELIMIT, text, verdict->tell);
 	} else {
-		(void)snprintf(text, SPOKEI_GATE_TEXT, "lease \"%s\": the fence has no memory",
+		(void)snprintf(text, SPOKEI_REFUSAL_TEXT, "lease \"%s\": the fence has no memory",
 			       shown);
 		report(request, SPOKE_ENOMEM, text, verdict->tell);
 	}
@@ -193,7 +191,7 @@ static struct spoke_filter_verdict before_request(void *arg, const struct spoke_
 	switch (spokei_fence_read(spoke_request_attachments(request), &name, &number)) {
 	case SPOKEI_FENCE_MARKED:
 		if ((fence->proven || request->filters->fence_proven) &&
-		    !spokei_callers_is_known(request))
+		    !spokei_request_is_known(request))
 			return refuse_unproven(fence, request);
 		verdict = note(fence, name, number, request->engine->begin_ns);
 		break;

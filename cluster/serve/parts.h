@@ -21,6 +21,8 @@ struct spokei_limit;
 struct spokei_message;
 struct spokei_service;
 
+#define SPOKEI_REFUSAL_TEXT 192u /* bytes of the sentence for a refused caller */
+
 struct spoke_request {
 	struct spokei_serving serving; /* registered at the connection once the handler returned */
 	struct spoke_engine *engine;
@@ -56,39 +58,30 @@ struct spoke_request {
 	const struct spokei_filters *filters;
 	size_t passed;                        /* number of these filters */
 	const struct spokei_service *service; /* valid while filters are asked */
-	/* Room for a filter's sentence, SPOKEI_GATE_TEXT bytes; valid while filters are asked. */
+	/* Room for a filter's sentence, SPOKEI_REFUSAL_TEXT bytes; valid while filters are asked.
+	 */
 	char *refusal;
 	size_t arg_len;             /* bytes of the arguments */
 	uint64_t arrived_ns;        /* when the turn began that read the request */
 	uint64_t waited_ns;         /* for a thread of the pool */
 	struct spoke_request *self; /* for a filter that makes a mark, once filters are asked */
-	void *mark;                 /* of a filter: see mark.h */
+	void *mark;                 /* of a filter: see spokei_request_mark() */
 	size_t mark_size;
 };
-
-/* Completes a request; nothing else does. */
-void spokei_request_finish(struct spoke_request *request, struct spokei_message *message);
-
-/* A handler has answered once more, which counts for nothing. A handler on the pool leaves the
- * event to the loop. */
-void spokei_request_answered_again(struct spoke_request *request);
-
-/* Reports that. On the loop's thread. */
-void spokei_request_tell_again(struct spoke_request *request);
-
-/* An answer with an error is sent. Reports, once for each method, that its exception has a class
- * that Java's consumers may not know. On the loop's thread. */
-void spokei_request_tell_class(const struct spoke_request *request,
-			       const struct spokei_message *answer);
-
-/* Returns the answer to a request that a filter refuses; it points into the verdict. */
-struct spokei_message spokei_request_refusal(const struct spoke_request *request,
-					     const struct spoke_filter_verdict *verdict);
 
 /* Replies with an error, because the values of the handler cannot be sent. */
 void spokei_request_unsendable(struct spoke_request *request, int error);
 
-/* Returns whether the request is of a Dubbo consumer other than spoke. */
-bool spokei_request_is_foreign(const struct spoke_request *request);
+/* Returns whether the caller has proven a name other than its address. Any thread. */
+bool spokei_request_is_known(const struct spoke_request *request);
+
+/* The methods that every service has; the argument of their handlers is the service. */
+#define SPOKEI_BUILTIN_METHODS 3u
+extern const struct spoke_handler spokei_builtin_methods[SPOKEI_BUILTIN_METHODS];
+
+/* The methods of the service that describes a provider; the argument of their handlers is its
+ * struct spokei_routes. */
+#define SPOKEI_BUILTIN_ABOUT 2u
+extern const struct spoke_handler spokei_builtin_about[SPOKEI_BUILTIN_ABOUT];
 
 #endif

@@ -1,28 +1,347 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Serves requests: finds the handler, runs it, and sends its answer. */
+/* Serves requests: finds the handler, asks filters and limits, runs the handler on the loop or on
+ * the pool, where it may block, and sends its answer. The one place where a request ends. */
 #include "cluster/serve/request.h"
-#include "transport/conn/link.h"
 
 #include "cluster/filter/filter.h"
-#include "cluster/serve/gate.h"
-#include "cluster/serve/held.h"
+#include "cluster/filter/limit.h"
+#include "cluster/serve/access_control.h"
 #include "cluster/serve/parts.h"
-#include "cluster/serve/pool.h"
 #include "cluster/serve/routes.h"
+#include "core/base/error.h"
+#include "core/base/log.h"
 #include "core/engine/engine.h"
 #include "core/engine/figures.h"
+#include "core/engine/slow.h"
+#include "core/text/encoding.h"
+#include "core/value/builder.h"
 #include "core/value/shape.h"
 #include "transport/conn/conn.h"
+#include "transport/conn/link.h"
+#include "transport/trust/caller.h"
 #include "transport/wire/message.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 
-#define UNSENDABLE_TEXT 128u /* bytes of an explanation */
+#define NS_PER_MS UINT64_C(1000000)
+#define POOL_LONG_NS (100 * NS_PER_MS)   /* a wait for the pool that is counted and reported ... */
+#define POOL_TOLD_NS (60000 * NS_PER_MS) /* ... at most once in this time */
+#define PEER_TEXT 128u                   /* bytes of an address */
+#define UNSENDABLE_TEXT 128u             /* bytes of an explanation */
+#define SHOWN 64u                        /* bytes of a name */
+/* ... of those in a long sentence */
+#define SERVICE_SHOWN 44u
+#define METHOD_SHOWN 24u
+#define CLASS_SHOWN 44u
 
 /* Stand for a message that is gone: of an ordinary request, and of a generic one. */
 static const struct spokei_message nothing[2] = { [1] = { .generic = true } };
 static const struct spokei_filters no_filters;
+static const char no_memory[] = "the provider is out of memory";
+
+/* --- its memory and its origin */
+
+/* Every Dubbo consumer names the interface that it calls; spoke's do so only for providers with a
+ * path, which are not of spoke. */
+static bool is_foreign(const struct spoke_request *request)
+{
+	struct spoke_value name;
+
+	if (request->conn == NULL)
+		return request->foreign;
+	return spoke_value_get(request->message->attachments, "interface", &name) == SPOKE_OK;
+}
+
+/* Notes when a request came that will be answered later, and its peer, because its connection may
+ * close first, and its message may be gone. */
+static SPOKEI_NOINLINE void note_origin(struct spoke_request *request,
+					const struct spokei_conn *conn)
+{
+	request->arrived_ns = request->engine->begin_ns;
+	request->peer = conn->peer;
+	request->identity = spokei_identity_share(conn->identity);
+	request->from.handle = conn->handle;
+	request->foreign = is_foreign(request);
+}
+
+/* Notes a request of request->peer if it was slow. `took_ns`: in the handler. */
+static SPOKEI_NOINLINE void note_slow(const struct spoke_request *request, uint64_t took_ns,
+				      int error)
+{
+	const struct spoke_env *env = request->engine->env;
+	const struct spokei_slow_row row = {
+		.figures = request->figures,
+		.queued_ns = request->waited_ns,
+		.took_ns = took_ns,
+		.error = error,
+	};
+	char peer[PEER_TEXT];
+
+	if (SPOKEI_LIKELY(row.queued_ns + row.took_ns < row.figures->slow_ns))
+		return;
+	env->net->print(env->ctx, &request->peer, peer, sizeof(peer));
+	spokei_slow_note(&row, peer);
+}
+
+void spokei_request_free(struct spoke_request *request)
+{
+	const struct spoke_env *env;
+
+	if (request == NULL)
+		return;
+	SPOKE_ASSERT(!request->watched);
+	env = request->engine->env;
+	spokei_conn_leave_orphans(&request->serving);
+	spokei_identity_drop(request->identity);
+	spokei_copy_free(env, request->kept);
+	spokei_copy_free(env, request->answer);
+	spokei_free(env, request->mark, 1, request->mark_size);
+	spokei_free(env, request, 1, sizeof(*request));
+}
+
+void *spokei_request_mark(const struct spoke_request *request)
+{
+	return request->mark;
+}
+
+void *spokei_request_make_mark(const struct spoke_request *seen, size_t size)
+{
+	struct spoke_request *request = seen->self;
+
+	if (request->mark == NULL) {
+		request->mark = spokei_alloc(request->engine->env, 1, size);
+		request->mark_size = size;
+	}
+	return request->mark;
+}
+
+int spoke_request_keep(struct spoke_request *request)
+{
+	if (request->kept)
+		return SPOKE_OK;
+	request->kept = spokei_copy_new(request->engine->env, request->message);
+	if (request->kept == NULL)
+		return SPOKE_ENOMEM;
+	request->message = &request->kept->message;
+	return SPOKE_OK;
+}
+
+void spoke_request_on_abandoned(struct spoke_request *request,
+				void (*abandoned)(struct spoke_request *request, void *arg),
+				void *arg)
+{
+	request->abandoned = abandoned;
+	request->abandoned_arg = arg;
+}
+
+/* --- filters and the limit */
+
+static struct spoke_filter_verdict refuse_closing(void)
+{
+	return (struct spoke_filter_verdict){
+		.step = SPOKE_FILTER_REFUSE,
+		.error = SPOKE_ECLOSED,
+		.text = "the provider is closing; call another one",
+	};
+}
+
+static struct spoke_filter_verdict take_limit(struct spoke_request *request,
+					      struct spokei_limit *limit,
+					      char text[SPOKEI_REFUSAL_TEXT])
+{
+	struct spoke_span method = request->message->method;
+	enum spokei_limit_reached reached;
+
+	reached = spokei_limit_take(limit, request->engine->begin_ns);
+	if (reached == SPOKEI_LIMIT_FREE) {
+		request->limit = limit;
+		request->watched = true;
+		return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_GO_ON };
+	}
+	(void)spokei_limit_print(limit, reached, "executes", method, text, SPOKEI_REFUSAL_TEXT);
+	return (struct spoke_filter_verdict){
+		.step = SPOKE_FILTER_REFUSE,
+		.error = SPOKE_ELIMIT,
+		.text = text,
+	};
+}
+
+static struct spoke_filter_verdict ask_filters(struct spoke_request *request,
+					       const struct spokei_filters *filters,
+					       char text[SPOKEI_REFUSAL_TEXT])
+{
+	struct spoke_filter_verdict verdict;
+
+	request->arrived_ns = request->engine->begin_ns;
+	request->arg_len = request->message->args.len;
+	request->filters = filters;
+	request->refusal = text;
+	request->self = request;
+	verdict = spokei_filters_before_request(filters, request, &request->passed);
+	if (!filters->told)
+		request->passed = 0;
+	request->watched = request->passed > 0;
+	if (verdict.step == SPOKE_FILTER_REFUSE && verdict.text == NULL)
+		verdict.text = "refused by a filter of the provider";
+	/* A filter may have freed the provider, and everything that its handlers use. */
+	if (verdict.step == SPOKE_FILTER_GO_ON && request->conn->state == SPOKEI_CONN_CLOSED)
+		return refuse_closing();
+	return verdict;
+}
+
+/* Returns whether the handler may run, or the answer to send instead, whose text may be in `text`.
+ * Filters come before the limit, so a request that a filter refuses does not use up the method's
+ * quota. Every filter and limit that let a request pass is notified of its end once. */
+static SPOKEI_NOINLINE struct spoke_filter_verdict ask(struct spoke_request *request,
+						       const struct spokei_filters *filters,
+						       struct spokei_limit *limit,
+						       char text[SPOKEI_REFUSAL_TEXT])
+{
+	struct spoke_filter_verdict verdict = { .step = SPOKE_FILTER_GO_ON };
+
+	if (filters->count > 0)
+		verdict = ask_filters(request, filters, text);
+	if (verdict.step == SPOKE_FILTER_GO_ON && limit)
+		verdict = take_limit(request, limit, text);
+	return verdict;
+}
+
+/* Copies the names in the request's message, which is about to be freed, for the filters that the
+ * request passed. Without memory the filters see the request without names. */
+static SPOKEI_NOINLINE void keep_names(struct spoke_request *request)
+{
+	struct spokei_message names = {
+		.kind = SPOKEI_REQUEST,
+		.service = request->message->service,
+		.version = request->message->version,
+		.group = request->message->group,
+		.method = request->message->method,
+		.generic = request->message->generic,
+	};
+
+	request->kept = spokei_copy_new(request->engine->env, &names);
+	if (request->kept)
+		request->message = &request->kept->message;
+}
+
+/* Notifies filters and the limit of the answer. Only for requests that are `watched`. */
+static SPOKEI_NOINLINE void notify(struct spoke_request *request,
+				   const struct spokei_message *answer)
+{
+	const struct spoke_env *env = request->engine->env;
+	size_t passed = request->passed;
+	struct spoke_filter_answer told;
+
+	request->watched = false;
+	request->passed = 0;
+	if (request->limit)
+		spokei_limit_give(request->limit);
+	request->limit = NULL;
+	if (passed == 0)
+		return;
+	told = (struct spoke_filter_answer){
+		.error = answer->error,
+		.error_code = answer->error_code,
+		.error_text = answer->error_text,
+		.value = answer->value,
+		.arg_len = request->arg_len,
+		.took_ns = env->now(env->ctx) - request->arrived_ns,
+		/* A request that outlives its provider may just be getting its thread. */
+		.queued_ns = request->telling ? 0 : request->waited_ns,
+	};
+	spokei_filters_after_request(request->filters, passed, request, &told);
+}
+
+/* ... of the error that ends the request without an answer. */
+static void notify_error(struct spoke_request *request, int error)
+{
+	const char *text = spoke_strerror(error);
+	struct spokei_message answer = {
+		.error = error,
+		.error_text = spokei_span(text, strlen(text)),
+	};
+
+	notify(request, &answer);
+}
+
+/* Frees a request that no handler has seen, and that is answered or cannot be. */
+static SPOKEI_NOINLINE void forget(struct spoke_request *request, int error)
+{
+	if (request->watched)
+		notify_error(request, error);
+	spokei_request_free(request);
+}
+
+/* --- answers that miss their callers
+ *
+ * The second one to a request, and an exception of a class that the caller may not know. The names
+ * are gone with the message, unless the handler still runs.
+ */
+
+/* Returns whether every consumer of Dubbo can read exceptions of the class, or of none. */
+static bool is_of_dubbo(struct spoke_span name)
+{
+	static const char *const packages[] = { "java.lang.", "org.apache.dubbo." };
+	bool found = name.len == 0;
+
+	for (size_t i = 0; i < 2; i++) {
+		size_t len = strlen(packages[i]);
+
+		found = found || (name.len > len && memcmp(name.data, packages[i], len) == 0);
+	}
+	return found;
+}
+
+/* An answer with an error is sent. Reports, once for each method, that its exception has a class
+ * that Java's consumers may not know. */
+static SPOKEI_NOINLINE void report_class(const struct spoke_request *request,
+					 const struct spokei_message *answer)
+{
+	struct spokei_figures *figures = request->figures;
+	const char *of = figures->service;
+	char service[SERVICE_SHOWN];
+	char method[METHOD_SHOWN];
+	char name[CLASS_SHOWN];
+
+	if (figures->class_told || !answer->foreign || answer->generic ||
+	    is_of_dubbo(answer->error_class))
+		return;
+	figures->class_told = true;
+	(void)spokei_log_escape_end(service, sizeof(service), of, strlen(of));
+	(void)spokei_log_escape(method, sizeof(method), figures->method, strlen(figures->method));
+	(void)spokei_log_escape_end(name, sizeof(name), answer->error_class.data,
+				    answer->error_class.len);
+	spokei_event(request->engine, SPOKE_OK,
+		     "\"%s\" %s throws %s: unless Java's interface or serialize.allowlist names "
+		     "it, callers see RpcException and retry (set retries=0)",
+		     service, method, name);
+}
+
+static void report_second(struct spoke_request *request)
+{
+	const struct spokei_message *message = request->message;
+	char service[SHOWN];
+	char method[SHOWN];
+
+	(void)spokei_log_escape_end(service, sizeof(service), message->service.data,
+				    message->service.len);
+	(void)spokei_log_escape(method, sizeof(method), message->method.data, message->method.len);
+	spokei_event(request->engine, SPOKE_ESTATE,
+		     "handler of \"%s\", method \"%s\", answers a request twice; only the first "
+		     "answer is sent, mend the handler",
+		     service, method);
+}
+
+/* A handler on the pool leaves the event to the loop. */
+static SPOKEI_NOINLINE void note_second(struct spoke_request *request)
+{
+	atomic_store_explicit(&request->again, true, memory_order_relaxed);
+	if (!request->on_pool)
+		report_second(request);
+}
 
 /* --- the end */
 
@@ -36,7 +355,7 @@ static void count_answer(struct spoke_request *request, const struct spokei_mess
 	if (answer->error == SPOKE_ETOOLARGE)
 		spokei_count(request->engine, SPOKE_STAT_REPLIES_TOO_LARGE);
 	else if (answer->error)
-		spokei_request_tell_class(request, answer);
+		report_class(request, answer);
 	spokei_figures_count(request->figures, ended);
 }
 
@@ -48,7 +367,7 @@ static void note_took(const struct spoke_request *request, int error)
 	uint64_t took_ns = now_ns > since_ns ? now_ns - since_ns : 0;
 
 	spokei_histogram_add(&request->figures->took, took_ns);
-	spokei_request_note_slow(request, took_ns, error);
+	note_slow(request, took_ns, error);
 }
 
 /* Answers a request whose handler has returned. On the loop's thread. */
@@ -58,7 +377,7 @@ static void answer_later(struct spoke_request *request, struct spokei_message *m
 	note_took(request, message->error);
 	spokei_conn_answer(&request->serving, message);
 	if (SPOKEI_UNLIKELY(request->watched))
-		spokei_gate_leave(request, message);
+		notify(request, message);
 }
 
 static void answer_arrived(struct spoke_post *post)
@@ -78,10 +397,10 @@ static void answer_arrived(struct spoke_post *post)
 		spokei_request_free(request);
 }
 
-static void finish_request(struct spoke_request *request, struct spokei_message *message)
+static inline void finish_request(struct spoke_request *request, struct spokei_message *message)
 {
 	if (SPOKEI_UNLIKELY(request->answered)) {
-		spokei_request_answered_again(request);
+		note_second(request);
 		return;
 	}
 	request->answered = true;
@@ -93,7 +412,7 @@ static void finish_request(struct spoke_request *request, struct spokei_message 
 		count_answer(request, message);
 		spokei_conn_reply(request->conn, request->message, message);
 		if (SPOKEI_UNLIKELY(request->watched))
-			spokei_gate_leave(request, message);
+			notify(request, message);
 	} else {
 		spokei_engine_refresh(request->engine);
 		answer_later(request, message);
@@ -102,11 +421,14 @@ static void finish_request(struct spoke_request *request, struct spokei_message 
 	}
 }
 
-SPOKEI_NOINLINE void spokei_request_finish(struct spoke_request *request,
-					   struct spokei_message *message)
+/* The same, for answers that are rare. */
+static SPOKEI_NOINLINE void finish_rare(struct spoke_request *request,
+					struct spokei_message *message)
 {
 	finish_request(request, message);
 }
+
+/* --- replies */
 
 /* Replies with values that have been checked. */
 static inline void reply_checked(struct spoke_request *request, struct spoke_value value,
@@ -136,7 +458,7 @@ void spokei_request_unsendable(struct spoke_request *request, int error)
 		why = text;
 	}
 	message.error_text = spokei_span(why, strlen(why));
-	finish_request(request, &message);
+	finish_rare(request, &message);
 }
 
 SPOKEI_NOINLINE void spoke_reply_with(struct spoke_request *request, struct spoke_value value,
@@ -163,6 +485,217 @@ void spoke_reply(struct spoke_request *request, struct spoke_value value)
 		reply_checked(request, value, none);
 	else
 		spoke_reply_with(request, value, none);
+}
+
+void spoke_reply_arg(struct spoke_request *request, struct spoke_arg value)
+{
+	const struct spoke_args args = { &value, 1 };
+	struct spokei_packed packed;
+	int error = spokei_args_pack(request->engine->env, args, &packed);
+
+	if (error)
+		spokei_request_unsendable(request, error);
+	else
+		spoke_reply(request, spokei_packed_value(&packed));
+	spokei_packed_free(&packed);
+}
+
+static void reply_failure(struct spoke_request *request, struct spokei_message *message)
+{
+	message->kind = SPOKEI_REPLY;
+	message->error = SPOKE_EREMOTE;
+	message->foreign = is_foreign(request);
+	message->generic = request->message->generic;
+	finish_rare(request, message);
+}
+
+/* Returns the length of a text that was cut, without an incomplete character at its end. */
+static size_t whole_len(const char *text, size_t len)
+{
+	const unsigned char *bytes = (const unsigned char *)text;
+	size_t at = len;
+
+	while (at > 0 && (bytes[at - 1] & 0xc0) == 0x80)
+		at--;
+	if (at > 0 && spokei_utf8_len(bytes + at - 1, len - at + 1) == 0)
+		return at - 1;
+	return len;
+}
+
+void spoke_reply_error(struct spoke_request *request, int32_t code, const char *format, ...)
+{
+	char text[SPOKE_ERROR_TEXT_MAX] = "";
+	struct spokei_message message = { .error_code = code };
+	va_list args;
+	int len = 0;
+
+	va_start(args, format);
+	if (format)
+		len = vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (len >= (int)sizeof(text))
+		len = (int)whole_len(text, sizeof(text) - 1);
+	message.error_text = spokei_span(text, len > 0 ? (size_t)len : 0);
+	reply_failure(request, &message);
+}
+
+void spoke_reply_exception(struct spoke_request *request, const char *class_name, int32_t code,
+			   const char *text, struct spoke_value fields)
+{
+	struct spokei_message message = {
+		.error_class = spokei_span(class_name, class_name ? strlen(class_name) : 0),
+		.error_code = code,
+		.error_text = spokei_span(text, text ? strlen(text) : 0),
+		.value = fields,
+	};
+	/* A map of fields has the form of a map of attachments. */
+	int error = spokei_attachments_check(fields, true);
+
+	if (error)
+		spokei_request_unsendable(request, error);
+	else
+		reply_failure(request, &message);
+}
+
+/* --- handlers that answer later */
+
+static void request_abandoned(struct spokei_serving *serving)
+{
+	struct spoke_request *request = spoke_container_of(serving, struct spoke_request, serving);
+
+	atomic_store_explicit(&request->gone, true, memory_order_relaxed);
+	spokei_figures_count(request->figures, SPOKE_STAT_REQUESTS_ABANDONED);
+	if (request->abandoned)
+		request->abandoned(request, request->abandoned_arg);
+}
+
+/* Registers the request at its connection. Returns false when the connection is closed, or there is
+ * no memory, which closes it. Then the callback may have answered the request, and freed it. */
+static SPOKEI_NOINLINE bool hand_over(struct spoke_request *request, struct spokei_conn *conn,
+				      const struct spokei_message *message)
+{
+	int error;
+
+	request->serving.abandoned = request_abandoned;
+	error = spokei_conn_serve(conn, &request->serving, message);
+	if (error == SPOKE_OK)
+		return true;
+	if (error == SPOKE_ENOMEM)
+		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+	spokei_conn_join_orphans(&request->serving, conn->link);
+	request_abandoned(&request->serving);
+	return false;
+}
+
+/* --- the pool */
+
+/* The pool is too small: a request has waited long for a thread, or the queue is full. */
+static void report_busy(struct spoke_engine *engine, enum spoke_stat stat, uint64_t waited_ns)
+{
+	struct spoke_pool pool;
+
+	spokei_count(engine, stat);
+	if (engine->pool_told_ns && engine->begin_ns - engine->pool_told_ns < POOL_TOLD_NS)
+		return;
+	engine->pool_told_ns = engine->begin_ns;
+	spoke_engine_pool(engine, &pool);
+	spokei_event(engine, SPOKE_ELIMIT,
+		     "requests wait for the pool (%" PRIu64 " ms, %u queued of %u, %u threads): "
+		     "raise pool.threads or pool.queue, or reply later instead of blocking",
+		     waited_ns / NS_PER_MS, pool.queued, pool.queue_max, pool.threads_max);
+}
+
+/* The request may have waited for a thread longer than its caller waits, or its provider lives. */
+static void pool_run(struct spoke_work *work)
+{
+	struct spoke_request *request = spoke_container_of(work, struct spoke_request, work);
+	const struct spoke_env *env = request->engine->env;
+
+	request->waited_ns = env->now(env->ctx) - request->arrived_ns;
+	request->unrun = spoke_request_abandoned(request) || spoke_request_left(request) == 0;
+	if (!request->unrun)
+		request->handle(request, request->arg);
+}
+
+/* Answers a request that no handler has seen. On the loop's thread. */
+static void pool_unrun(struct spoke_request *request, enum spoke_stat stat, int error,
+		       const char *text)
+{
+	struct spokei_message message = {
+		.error = error,
+		.error_text = spokei_span(text, strlen(text)),
+	};
+
+	if (!spoke_request_abandoned(request)) /* else it is counted already */
+		spokei_figures_count(request->figures, stat);
+	note_slow(request, 0, error);
+	spokei_conn_answer(&request->serving, &message);
+	if (request->watched)
+		notify(request, &message);
+	spokei_request_free(request);
+}
+
+static void pool_refused(struct spoke_request *request, const char *text)
+{
+	pool_unrun(request, SPOKE_STAT_REQUESTS_REFUSED, SPOKE_EREFUSED, text);
+}
+
+static void pool_done(struct spoke_work *work)
+{
+	struct spoke_request *request = spoke_container_of(work, struct spoke_request, work);
+
+	if (work->status == -ECANCELED) {
+		pool_refused(request, "the provider is closing; call another one");
+		return;
+	}
+	if (request->waited_ns >= POOL_LONG_NS)
+		report_busy(request->engine, SPOKE_STAT_POOL_WAITED, request->waited_ns);
+	spokei_figures_queued(request->figures, request->waited_ns);
+	if (request->unrun && spoke_request_abandoned(request)) {
+		forget(request, SPOKE_ELOST);
+		return;
+	}
+	if (request->unrun) {
+		pool_unrun(request, SPOKE_STAT_REQUESTS_EXPIRED, SPOKE_EEXPIRED,
+			   spoke_strerror(SPOKE_EEXPIRED));
+		return;
+	}
+	if (atomic_load_explicit(&request->again, memory_order_relaxed))
+		report_second(request);
+	request->pool_done = true;
+	if (request->delivered)
+		spokei_request_free(request);
+}
+
+/* Has a thread of the pool run the handler, or refuses the request. */
+static SPOKEI_NOINLINE void run_on_pool(struct spoke_request *request, struct spokei_conn *conn)
+{
+	struct spoke_engine *engine = request->engine;
+	struct spokei_message refused = {
+		.error = SPOKE_EREFUSED,
+		.error_text = spokei_span(no_memory, sizeof(no_memory) - 1),
+	};
+
+	note_origin(request, conn);
+	if (spoke_request_keep(request)) {
+		spokei_figures_count(request->figures, SPOKE_STAT_REQUESTS_REFUSED);
+		spokei_conn_reply(conn, request->message, &refused);
+		forget(request, SPOKE_EREFUSED);
+		return;
+	}
+	if (!hand_over(request, conn, request->message)) {
+		forget(request, SPOKE_ELOST);
+		return;
+	}
+	request->conn = NULL;
+	request->on_pool = true;
+	atomic_store_explicit(&request->again, false, memory_order_relaxed);
+	request->work = (struct spoke_work){ .run = pool_run, .done = pool_done };
+	spokei_count(engine, SPOKE_STAT_POOL_REQUESTS);
+	if (engine->env->loop->offload(engine->loop, &request->work) == 0)
+		return;
+	report_busy(engine, SPOKE_STAT_POOL_FULL, 0);
+	pool_refused(request, "the provider's pool is busy; call later or another one");
 }
 
 /* --- the handler */
@@ -199,7 +732,7 @@ static inline void handle_here(struct spoke_request *request)
 	took_ns = env->now(env->ctx) - begun_ns;
 	spokei_figures_timed(figures, took_ns);
 	request->peer = peer;
-	spokei_request_note_slow(request, took_ns, SPOKE_OK);
+	note_slow(request, took_ns, SPOKE_OK);
 }
 
 static void run_here(struct spoke_request *request, struct spokei_conn *conn,
@@ -212,14 +745,14 @@ static void run_here(struct spoke_request *request, struct spokei_conn *conn,
 		put_back(request, spare);
 		return;
 	}
-	spokei_request_note_origin(request, conn);
+	note_origin(request, conn);
 	message = request->message;
 	if (request->kept == NULL && request->passed > 0)
-		spokei_gate_keep_names(request);
+		keep_names(request);
 	if (request->kept == NULL)
 		request->message = &nothing[message->generic];
 	request->conn = NULL;
-	(void)spokei_request_hand_over(request, conn, message);
+	(void)hand_over(request, conn, message);
 }
 
 static struct spoke_request *take_request(const struct spoke_env *env, struct spoke_request **spare)
@@ -252,30 +785,54 @@ static bool is_over(struct spokei_link *link, uint64_t deadline_ns)
 	return env->now(env->ctx) >= deadline_ns;
 }
 
+/* Returns the answer to a request that a filter refuses; it points into the verdict. */
+static struct spokei_message refusal_of(const struct spoke_request *request,
+					const struct spoke_filter_verdict *verdict)
+{
+	const char *class_name = verdict->class_name ? verdict->class_name : "";
+	struct spokei_message answer = {
+		.error = SPOKE_EREFUSED,
+		.error_text = spokei_span(verdict->text, strlen(verdict->text)),
+		.forbidden = !spokei_error_of(verdict->error)->passes_later,
+	};
+
+	if (verdict->error == SPOKE_ELIMIT)
+		answer.error_code = SPOKE_ELIMIT;
+	if (verdict->error == SPOKE_EFORBIDDEN)
+		answer.error_code = verdict->code ? verdict->code : SPOKE_FORBIDDEN_CALLER;
+	else if (verdict->error != SPOKE_EREMOTE)
+		return answer;
+	answer.error = verdict->error;
+	answer.error_class = spokei_span(class_name, strlen(class_name));
+	answer.foreign = is_foreign(request);
+	answer.generic = request->message->generic;
+	return answer;
+}
+
 static void refuse(struct spoke_request *request, const struct spoke_filter_verdict *verdict)
 {
-	struct spokei_message answer = spokei_request_refusal(request, verdict);
+	struct spokei_message answer = refusal_of(request, verdict);
 	struct spokei_conn *conn = request->conn;
 
 	request->answered = true;
 	spokei_figures_count(request->figures, SPOKE_STAT_REQUESTS_REFUSED);
-	spokei_request_tell_class(request, &answer);
+	report_class(request, &answer);
 	spokei_conn_reply(conn, request->message, &answer);
 	if (request->watched)
-		spokei_gate_leave(request, &answer);
+		notify(request, &answer);
 	if (conn->dismissed)
 		spokei_conn_dismiss(conn, SPOKE_STAT_CLOSED_AUTH, SPOKE_EFORBIDDEN);
 }
 
 /* Returns whether filters and the limit let the request pass; else it is answered. */
-static bool pass_gate(struct spoke_request *request, const struct spokei_filters *filters,
+static bool is_let_in(struct spoke_request *request, const struct spokei_filters *filters,
 		      const struct spokei_route *route)
 {
-	char text[SPOKEI_GATE_TEXT];
+	char text[SPOKEI_REFUSAL_TEXT];
 	struct spoke_filter_verdict verdict;
 
 	request->service = route->service;
-	verdict = spokei_gate_enter(request, filters, route->limit, text);
+	verdict = ask(request, filters, route->limit, text);
 	switch (verdict.step) {
 	case SPOKE_FILTER_REFUSE:
 		refuse(request, &verdict);
@@ -297,7 +854,7 @@ static void expire(struct spoke_request *request)
 	spokei_conn_refuse(request->conn, request->message, SPOKE_EEXPIRED,
 			   spoke_strerror(SPOKE_EEXPIRED));
 	if (request->watched)
-		spokei_gate_fail(request, SPOKE_EEXPIRED);
+		notify_error(request, SPOKE_EEXPIRED);
 }
 
 static void run(const struct spokei_route *route, const struct spokei_filters *filters,
@@ -311,7 +868,7 @@ static void run(const struct spokei_route *route, const struct spokei_filters *f
 	request = take_request(engine->env, spare);
 	if (request == NULL) {
 		spokei_figures_count(route->figures, SPOKE_STAT_REQUESTS_REFUSED);
-		spokei_conn_refuse(conn, message, SPOKE_EREFUSED, spokei_request_no_memory);
+		spokei_conn_refuse(conn, message, SPOKE_EREFUSED, no_memory);
 		return;
 	}
 	request->engine = engine;
@@ -321,8 +878,8 @@ static void run(const struct spokei_route *route, const struct spokei_filters *f
 	request->arg = route->arg;
 	request->figures = route->figures;
 	request->deadline_ns = spokei_engine_deadline(engine, message->timeout_ms);
-	if (SPOKEI_UNLIKELY(filters->steps > 0 || route->limit != NULL) &&
-	    !pass_gate(request, filters, route)) {
+	if (SPOKEI_UNLIKELY(filters->count > 0 || route->limit != NULL) &&
+	    !is_let_in(request, filters, route)) {
 		put_back(request, spare);
 		return;
 	}
@@ -333,18 +890,9 @@ static void run(const struct spokei_route *route, const struct spokei_filters *f
 		return;
 	}
 	if (route->flags & SPOKE_HANDLER_POOL)
-		spokei_request_run_on_pool(request, conn);
+		run_on_pool(request, conn);
 	else
 		run_here(request, conn, spare);
-}
-
-static const struct spokei_route *find_route(struct spokei_routes *services,
-					     const struct spokei_message *message,
-					     bool *ret_service)
-{
-	const struct spokei_route *route = spokei_routes_find(services, message, ret_service);
-
-	return route ? route : spokei_routes_about(services, message);
 }
 
 static bool is_safe(const struct spokei_route *route)
@@ -355,7 +903,7 @@ static bool is_safe(const struct spokei_route *route)
 bool spokei_request_is_unsafe(struct spokei_routes *services, const struct spokei_message *message)
 {
 	bool has_service;
-	const struct spokei_route *route = find_route(services, message, &has_service);
+	const struct spokei_route *route = spokei_routes_find(services, message, &has_service);
 
 	return route != NULL && !is_safe(route);
 }
@@ -368,11 +916,11 @@ static SPOKEI_NOINLINE void refuse_unserved(const struct spokei_routes *services
 {
 	struct spoke_request request = { .conn = conn, .message = message };
 	struct spoke_filter_verdict verdict;
-	char text[SPOKEI_GATE_TEXT];
+	char text[SPOKEI_REFUSAL_TEXT];
 	struct spokei_message answer;
 
-	if (services->lets_know == NULL ||
-	    services->lets_know(services->lets_know_arg, conn, message, text, &verdict)) {
+	if (services->access == NULL ||
+	    spokei_access_lets_know(services->access, conn, message, text, &verdict)) {
 		spokei_count(conn->link->engine, error == SPOKE_ENOSERVICE
 							 ? SPOKE_STAT_REQUESTS_NO_SERVICE
 							 : SPOKE_STAT_REQUESTS_REFUSED);
@@ -380,7 +928,7 @@ static SPOKEI_NOINLINE void refuse_unserved(const struct spokei_routes *services
 		return;
 	}
 	spokei_count(conn->link->engine, SPOKE_STAT_REQUESTS_REFUSED);
-	answer = spokei_request_refusal(&request, &verdict);
+	answer = refusal_of(&request, &verdict);
 	spokei_conn_note_refused(conn, message, answer.error);
 	spokei_conn_reply(conn, message, &answer);
 	if (conn->dismissed)
@@ -395,7 +943,7 @@ void spokei_request_serve(struct spokei_routes *services, const struct spokei_fi
 	bool has_service = true;
 
 	if (route == NULL) {
-		route = find_route(services, message, &has_service);
+		route = spokei_routes_find(services, message, &has_service);
 		if (message->safe_only && route && !is_safe(route)) {
 			refuse_unserved(services, conn, message, SPOKE_EUNSUPPORTED,
 					"GET is for methods that are marked as safe; send a POST");
@@ -436,7 +984,7 @@ void spokei_request_end_orphans(struct spokei_link *link)
 		if (!request->watched)
 			continue;
 		request->telling = true;
-		spokei_gate_fail(request, SPOKE_ECLOSED);
+		notify_error(request, SPOKE_ECLOSED);
 		request->telling = false;
 		/* A request on the pool is answered by another thread. */
 		if (!request->on_pool && request->answered)

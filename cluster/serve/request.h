@@ -33,14 +33,17 @@ void spokei_request_serve_pushed(void *route, struct spokei_conn *conn,
  * about to be freed. */
 void spokei_request_end_orphans(struct spokei_link *link);
 
-/* The methods that every service has; the argument of their handlers is the service. "$echo"
- * replies with its argument, as Dubbo's EchoFilter does; "$methods" with the names of the service's
- * methods; "$token" with nil, if a filter takes the token that is its argument, or needs none.
- */
-#define SPOKEI_REQUEST_COMMONS 3u
-extern const struct spoke_handler spokei_request_commons[SPOKEI_REQUEST_COMMONS];
+/* Frees the memory of a request; NULL is fine. */
+void spokei_request_free(struct spoke_request *request);
 
-/* The methods of the service that describes a provider: its services, and an OpenAPI document. */
-extern const struct spoke_handler spokei_request_about[2];
+/* The mark of a request: memory in which a filter keeps what it knows of the request. It is freed
+ * with the request, so a handler on the pool may read it as long as it has the request. Returns the
+ * mark, with the content of the last request that used the same memory; NULL: there is none. Any
+ * thread. */
+void *spokei_request_mark(const struct spoke_request *request);
+
+/* Returns the mark. The first time it is allocated with `size` bytes, all zero, always the same
+ * number; NULL: no memory. */
+void *spokei_request_make_mark(const struct spoke_request *seen, size_t size);
 
 #endif

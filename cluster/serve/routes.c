@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of services and methods: finds the handler of a request. */
 #include "cluster/serve/routes.h"
+#include "cluster/serve/parts.h"
 #include "core/base/env.h"
 #include "core/base/log.h"
 #include "core/engine/figures.h"
@@ -17,7 +18,6 @@
 
 #define HANDLERS_MAX 65536u
 #define FLAGS (SPOKE_HANDLER_POOL | SPOKE_HANDLER_SAFE)
-#define ABOUT_METHODS 2u
 #define SHOWN 64u /* bytes of a name in a reason */
 
 /* --- keys */
@@ -203,8 +203,8 @@ static int add_commons(struct spokei_service *service, const struct spokei_route
 {
 	int error = SPOKE_OK;
 
-	for (size_t i = 0; i < services->common_count && error == SPOKE_OK; i++) {
-		struct spoke_handler common = services->commons[i];
+	for (size_t i = 0; i < SPOKEI_BUILTIN_METHODS && error == SPOKE_OK; i++) {
+		struct spoke_handler common = spokei_builtin_methods[i];
 
 		common.arg = service;
 		if (spokei_map_get(&service->methods, common.method, strlen(common.method)) == NULL)
@@ -260,9 +260,9 @@ static int make_service(const struct spokei_routes *services,
 			      "%s is there already, with the same version and group", why->service);
 	if (services->limits_all)
 		limits = count;
-	for (size_t i = 0; i < services->common_count; i++)
-		texts_len += strlen(services->commons[i].method);
-	size = sizeof(*service) + (count + services->common_count) * sizeof(struct spokei_route) +
+	for (size_t i = 0; i < SPOKEI_BUILTIN_METHODS; i++)
+		texts_len += strlen(spokei_builtin_methods[i].method);
+	size = sizeof(*service) + (count + SPOKEI_BUILTIN_METHODS) * sizeof(struct spokei_route) +
 	       limits * sizeof(struct spokei_limit) + key_len + texts_len;
 	service = spokei_alloc(services->engine->env, 1, size);
 	if (service == NULL)
@@ -271,7 +271,7 @@ static int make_service(const struct spokei_routes *services,
 	service->size = size;
 	service->routes = (struct spokei_route *)(void *)(service + 1);
 	service->limits = (struct spokei_limit *)(void *)(service->routes + count +
-							  services->common_count);
+							  SPOKEI_BUILTIN_METHODS);
 	texts = (unsigned char *)(service->limits + limits);
 	memcpy(texts, key, key_len);
 	service->key = spokei_span(texts, key_len);
@@ -289,14 +289,6 @@ static void drop_openapi(struct spokei_routes *services)
 {
 	spokei_free(services->engine->env, services->openapi, 1, services->openapi_len);
 	services->openapi = NULL;
-}
-
-void spokei_routes_keep_openapi(struct spokei_routes *services, struct spoke_value document)
-{
-	services->openapi = spokei_alloc(services->engine->env, 1, document.len);
-	services->openapi_len = document.len;
-	if (services->openapi)
-		memcpy(services->openapi, document.data, document.len);
 }
 
 int spokei_routes_add(struct spokei_routes *services, const struct spoke_service_options *options,
@@ -320,27 +312,6 @@ int spokei_routes_add(struct spokei_routes *services, const struct spoke_service
 	spokei_list_append(&services->all, &service->node);
 	drop_openapi(services);
 	return SPOKE_OK;
-}
-
-const struct spokei_route *spokei_routes_about(struct spokei_routes *services,
-					       const struct spokei_message *message)
-{
-	static const struct spoke_service_options options = { .name = SPOKEI_HTTP_ABOUT };
-	static const struct why unsaid;
-	struct spoke_handler handlers[ABOUT_METHODS];
-
-	if (services->about == NULL || !spokei_span_is(message->service, SPOKEI_HTTP_ABOUT))
-		return NULL;
-	if (services->about_service == NULL) {
-		memcpy(handlers, services->about, sizeof(handlers));
-		for (size_t i = 0; i < ABOUT_METHODS; i++)
-			handlers[i].arg = services;
-		if (make_service(services, &options, handlers, ABOUT_METHODS, &unsaid,
-				 &services->about_service))
-			return NULL;
-	}
-	return spokei_map_get(&services->about_service->methods, message->method.data,
-			      message->method.len);
 }
 
 /* --- finding */
@@ -372,7 +343,30 @@ static const struct spokei_service *find_service(const struct spokei_routes *ser
 	return len ? spokei_map_get(&services->by_key, key, len) : NULL;
 }
 
-const struct spokei_route *spokei_routes_find(const struct spokei_routes *services,
+/* Returns the route of a request that describes the provider; NULL: it is none, or there is no
+ * memory. The service is made with the first request. */
+static const struct spokei_route *find_about(struct spokei_routes *services,
+					     const struct spokei_message *message)
+{
+	static const struct spoke_service_options options = { .name = SPOKEI_HTTP_ABOUT };
+	static const struct why unsaid;
+	struct spoke_handler handlers[SPOKEI_BUILTIN_ABOUT];
+
+	if (!spokei_span_is(message->service, SPOKEI_HTTP_ABOUT))
+		return NULL;
+	if (services->about_service == NULL) {
+		memcpy(handlers, spokei_builtin_about, sizeof(handlers));
+		for (size_t i = 0; i < SPOKEI_BUILTIN_ABOUT; i++)
+			handlers[i].arg = services;
+		if (make_service(services, &options, handlers, SPOKEI_BUILTIN_ABOUT, &unsaid,
+				 &services->about_service))
+			return NULL;
+	}
+	return spokei_map_get(&services->about_service->methods, message->method.data,
+			      message->method.len);
+}
+
+const struct spokei_route *spokei_routes_find(struct spokei_routes *services,
 					      const struct spokei_message *message,
 					      bool *ret_service)
 {
@@ -381,22 +375,21 @@ const struct spokei_route *spokei_routes_find(const struct spokei_routes *servic
 
 	*ret_service = service != NULL;
 	if (service == NULL)
-		return NULL;
+		return find_about(services, message);
 	route = spokei_map_get(&service->methods, message->method.data, message->method.len);
-	return route ? route : service->other;
+	if (route == NULL)
+		route = service->other;
+	return route ? route : find_about(services, message);
 }
 
 /* --- life */
 
 void spokei_routes_init(struct spokei_routes *services, struct spoke_engine *engine,
-			const char *default_name, const struct spoke_handler *commons,
-			size_t common_count)
+			const char *default_name)
 {
 	*services = (struct spokei_routes){
 		.engine = engine,
 		.default_name = default_name,
-		.commons = commons,
-		.common_count = common_count,
 	};
 	spokei_map_init(&services->by_key, engine->env);
 	spokei_list_init(&services->all);

@@ -13,13 +13,12 @@
 #define SPOKEI_SERVICE_KEY_MAX 1024u /* bytes of name, version and group, with two separators */
 
 struct spoke_engine;
-struct spoke_filter_verdict;
 struct spoke_handler;
 struct spoke_request;
 struct spoke_service_options;
+struct spokei_access_control;
 struct spokei_callers;
 struct spokei_credentials;
-struct spokei_conn;
 struct spokei_figures;
 struct spokei_limit;
 struct spokei_message;
@@ -72,25 +71,16 @@ struct spokei_routes {
 	struct spoke_list all;    /* in the order they were added */
 	bool limits_all;          /* each route has a limit, which may be set later */
 	const char *default_name; /* of requests without a service; NULL: the first. Borrowed */
-	const struct spoke_handler *commons; /* of methods that every service has; static */
-	size_t common_count;
-	/* The two methods of the service that describes all others; their argument is this struct.
-	 * NULL: there is no such service. */
-	const struct spoke_handler *about;
-	struct spokei_service *about_service; /* made with the first request; NULL until then */
+	struct spokei_service *about_service; /* which describes all others; NULL: not made yet */
 	unsigned char
 		*openapi; /* the value of the document; NULL: it is made when it is asked for */
 	size_t openapi_len;
-	/* Asked before a caller is told that something is not served. Returns whether it may know;
-	 * if not, *ret_verdict has the answer, with its text in `text`. NULL: every caller may. */
-	bool (*lets_know)(void *arg, struct spokei_conn *conn, const struct spokei_message *message,
-			  char *text, struct spoke_filter_verdict *ret_verdict);
-	void *lets_know_arg;
+	/* Decides whether a caller may know that something is not served. NULL: every one may. */
+	const struct spokei_access_control *access;
 };
 
 void spokei_routes_init(struct spokei_routes *services, struct spoke_engine *engine,
-			const char *default_name, const struct spoke_handler *commons,
-			size_t common_count);
+			const char *default_name);
 void spokei_routes_fini(struct spokei_routes *services);
 
 /* As spoke_provider_add(). Writes the reason to `why` if it returns EINVAL, EEXIST or ETOOLARGE. */
@@ -105,16 +95,8 @@ SPOKE_MUST_USE int spokei_route_of_pushes(struct spoke_engine *engine, const cha
 					  spokei_handle_fn handle, void *arg,
 					  struct spokei_route *ret_route);
 
-/* Keeps a copy of the OpenAPI document until a service is added, if there is memory. */
-void spokei_routes_keep_openapi(struct spokei_routes *services, struct spoke_value document);
-
-/* Finds the route of a request that describes the provider; NULL: it is none, or there is no
- * memory. */
-const struct spokei_route *spokei_routes_about(struct spokei_routes *services,
-					       const struct spokei_message *message);
-
 /* Finds the route of a request; NULL: there is none. *ret_service: does the service exist? */
-const struct spokei_route *spokei_routes_find(const struct spokei_routes *services,
+const struct spokei_route *spokei_routes_find(struct spokei_routes *services,
 					      const struct spokei_message *message,
 					      bool *ret_service);
 

@@ -3,7 +3,7 @@
  * The tracer: a filter that makes a span of each call and each request. Spans of calls that are
  * open are in a map by the number of the call; that of a request is in the request's mark.
  */
-#include "cluster/serve/mark.h"
+#include "cluster/serve/request.h"
 #include "cluster/trace/context.h"
 #include "core/base/env.h"
 #include "core/memory/map.h"

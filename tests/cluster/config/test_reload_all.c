@@ -22,9 +22,9 @@
 #include "cluster/lease/settings.h"
 #include "cluster/lease/view.h"
 #include "cluster/provider/parts.h"
-#include "cluster/provider/proof.h"
 #include "cluster/provider/registration.h"
 #include "cluster/provider/settings.h"
+#include "cluster/serve/access_control.h"
 #include "cluster/serve/routes.h"
 #include "core/base/log.h"
 #include "core/engine/engine.h"
@@ -536,10 +536,10 @@ static void see_provider(const struct cast *cast, struct sight *sight)
 	const struct spokei_service *service = spoke_container_of(provider->services->all.next,
 								  struct spokei_service, node);
 	const struct spokei_route *route = &service->routes[0];
-	const struct spokei_credentials *asked = spokei_proof_of(provider->proof, service);
+	const struct spokei_credentials *asked = spokei_access_of(provider->access, service);
 	const struct spokei_rules *rules = spokei_listen_group_rules(provider->listeners);
 	const struct spokei_callers *callers = service->callers ? service->callers
-								: provider->callers;
+								: provider->access->callers;
 	char address[64] = "";
 
 	(void)spoke_provider_address(provider, 0, address, sizeof(address));

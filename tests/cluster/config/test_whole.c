@@ -8,8 +8,8 @@
 #include "cluster/config/file.h"
 #include "cluster/consumer/parts.h"
 #include "cluster/provider/parts.h"
-#include "cluster/provider/proof.h"
 #include "cluster/provider/settings.h"
+#include "cluster/serve/access_control.h"
 #include "core/engine/engine.h"
 #include "core/text/secret.h"
 #include "core/virtual/faults.h"
@@ -177,7 +177,7 @@ static bool asks_for(const char *token)
 	unsigned char digest[SPOKEI_SHA256];
 
 	spokei_sha256(token, strlen(token), digest);
-	return spokei_tokens_has_digest(&rig.provider->proof->own->tokens, digest);
+	return spokei_tokens_has_digest(&rig.provider->access->own->tokens, digest);
 }
 
 static bool shows(const char *token)

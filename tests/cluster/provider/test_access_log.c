@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The access log: its lines, when they are written, failing writes, and its end. */
-#include "cluster/provider/access_line.h"
+#include "cluster/serve/access_log.h"
 #include "core/virtual/files.h"
 #include "tests/cluster/filter/filterrig.h"
 #include "tests/support/scene.h"

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replaces cluster/filter/filter and cluster/serve/gate: there are no filters, and every request
- * passes. */
+/* Replaces cluster/filter/filter: there are no filters. */
 #include "cluster/filter/filter.h"
-#include "cluster/serve/gate.h"
-
-/* --- cluster/filter/filter */
 
 int spokei_filters_init(struct spokei_filters *filters, const struct spoke_env *env,
 			const struct spoke_filter *const *list, size_t count)
@@ -23,13 +19,6 @@ int spokei_filters_put_first(struct spokei_filters *filters, const struct spoke_
 	(void)env;
 	(void)filter;
 	return SPOKE_OK;
-}
-
-void spokei_filters_set_judge(struct spokei_filters *filters, spokei_filters_judge judge, void *arg)
-{
-	(void)filters;
-	(void)judge;
-	(void)arg;
 }
 
 void spokei_filters_fini(struct spokei_filters *filters, const struct spoke_env *env)
@@ -87,35 +76,4 @@ void spokei_filters_after_request(const struct spokei_filters *filters, size_t p
 	(void)passed;
 	(void)request;
 	(void)answer;
-}
-
-/* --- cluster/serve/gate */
-
-struct spoke_filter_verdict spokei_gate_enter(struct spoke_request *request,
-					      const struct spokei_filters *filters,
-					      struct spokei_limit *limit,
-					      char text[SPOKEI_GATE_TEXT])
-{
-	(void)text;
-	(void)request;
-	(void)filters;
-	(void)limit;
-	return go_on;
-}
-
-void spokei_gate_keep_names(struct spoke_request *request)
-{
-	(void)request;
-}
-
-void spokei_gate_leave(struct spoke_request *request, const struct spokei_message *answer)
-{
-	(void)request;
-	(void)answer;
-}
-
-void spokei_gate_fail(struct spoke_request *request, int error)
-{
-	(void)request;
-	(void)error;
 }

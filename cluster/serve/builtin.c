@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The service that describes a provider: lists its services, and writes an OpenAPI document. */
+/* The methods that spoke itself serves: those of every service, and the service that describes a
+ * provider, which lists its services and writes an OpenAPI document. */
 #include "cluster/serve/parts.h"
-#include "cluster/serve/request.h"
 #include "cluster/serve/routes.h"
 
+#include "core/base/env.h"
 #include "core/engine/engine.h"
 #include "transport/wire/http/http.h"
 
@@ -42,6 +43,15 @@ static void split_key(const struct spokei_service *service, struct spoke_span *r
 	*ret_group = (struct spoke_span){ zero + 1, (size_t)(end - zero - 1) };
 }
 
+/* Keeps a copy of the OpenAPI document until a service is added, if there is memory. */
+static void keep_openapi(struct spokei_routes *services, struct spoke_value document)
+{
+	services->openapi = spokei_alloc(services->engine->env, 1, document.len);
+	services->openapi_len = document.len;
+	if (services->openapi)
+		memcpy(services->openapi, document.data, document.len);
+}
+
 /* Answers with the packed value; `keep`: it is the OpenAPI document of these services. */
 static void finish(struct spoke_request *request, struct spoke_builder *builder,
 		   struct spokei_routes *keep)
@@ -50,7 +60,7 @@ static void finish(struct spoke_request *request, struct spoke_builder *builder,
 	int error = spoke_builder_finish_value(builder, &value);
 
 	if (error == SPOKE_OK && keep)
-		spokei_routes_keep_openapi(keep, value);
+		keep_openapi(keep, value);
 	if (error)
 		spokei_request_unsendable(request, error);
 	else
@@ -58,17 +68,69 @@ static void finish(struct spoke_request *request, struct spoke_builder *builder,
 	spoke_builder_fini(builder);
 }
 
+/* --- methods that every service has; the argument of their handlers is the service */
+
+/* Replies with the argument, as Dubbo's EchoFilter does. */
+static void reply_echo(struct spoke_request *request, void *service)
+{
+	struct spoke_cursor args = spoke_request_args(request);
+	struct spoke_value value;
+
+	(void)service;
+	if (!spoke_cursor_next(&args, &value))
+		value = (struct spoke_value){ NULL, 0 };
+	spoke_reply(request, value);
+}
+
+/* Packs the names of the service's methods. */
+static void pack_methods(struct spoke_builder *builder, const struct spokei_service *service)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < service->count; i++)
+		count += !spokei_route_is_common(service->routes[i].method);
+	spoke_pack_array(builder, count);
+	for (size_t i = 0; i < service->count; i++) {
+		struct spoke_span method = service->routes[i].method;
+
+		if (method.len == 0)
+			spoke_pack_text(builder, OTHER);
+		else if (!spokei_route_is_common(method))
+			spoke_pack_str(builder, method.data, method.len);
+	}
+}
+
+static void reply_methods(struct spoke_request *request, void *arg)
+{
+	const struct spokei_service *service = arg;
+	struct spoke_builder builder;
+
+	spoke_builder_init(&builder, service->env, NULL);
+	pack_methods(&builder, service);
+	finish(request, &builder, NULL);
+}
+
+/* Runs only if a filter takes the token that is the argument, or needs none. */
+static void reply_token(struct spoke_request *request, void *service)
+{
+	(void)service;
+	spoke_reply(request, (struct spoke_value){ NULL, 0 });
+}
+
+const struct spoke_handler spokei_builtin_methods[SPOKEI_BUILTIN_METHODS] = {
+	{ .method = "$echo", .handle = reply_echo, .flags = SPOKE_HANDLER_SAFE },
+	{ .method = "$methods", .handle = reply_methods, .flags = SPOKE_HANDLER_SAFE },
+	{ .method = "$token", .handle = reply_token },
+};
+
 /* --- the list of services */
 
 static void pack_service(struct spoke_builder *builder, const struct spokei_service *service)
 {
 	struct spoke_span version;
 	struct spoke_span group;
-	size_t count = 0;
 
 	split_key(service, &version, &group);
-	for (size_t i = 0; i < service->count; i++)
-		count += !spokei_route_is_common(service->routes[i].method);
 	spoke_pack_map(builder, 2u + (version.len > 0) + (group.len > 0));
 	key(builder, "service");
 	spoke_pack_str(builder, service->name.data, service->name.len);
@@ -81,15 +143,7 @@ static void pack_service(struct spoke_builder *builder, const struct spokei_serv
 		spoke_pack_str(builder, group.data, group.len);
 	}
 	key(builder, "methods");
-	spoke_pack_array(builder, count);
-	for (size_t i = 0; i < service->count; i++) {
-		struct spoke_span method = service->routes[i].method;
-
-		if (method.len == 0)
-			spoke_pack_text(builder, OTHER);
-		else if (!spokei_route_is_common(method))
-			spoke_pack_str(builder, method.data, method.len);
-	}
+	pack_methods(builder, service);
 }
 
 static void reply_services(struct spoke_request *request, void *arg)
@@ -319,7 +373,7 @@ static void reply_openapi(struct spoke_request *request, void *arg)
 	finish(request, &builder, services);
 }
 
-const struct spoke_handler spokei_request_about[2] = {
+const struct spoke_handler spokei_builtin_about[SPOKEI_BUILTIN_ABOUT] = {
 	{ .method = SPOKEI_HTTP_SERVICES, .handle = reply_services, .flags = SPOKE_HANDLER_SAFE },
 	{ .method = SPOKEI_HTTP_OPENAPI, .handle = reply_openapi, .flags = SPOKE_HANDLER_SAFE },
 };
