@@ -124,7 +124,7 @@ static bool make(struct sim_consumer *consumer)
 		.settled = sim_ticket_settled,
 		.settled_arg = consumer,
 		.tls = sim_secure_options(&consumer->process),
-		.token = sim_doors_token(consumer),
+		.token = sim_access_token(consumer),
 	};
 	const struct spoke_engine_options with = { .env = &consumer->process.virt.env,
 						   .timers_max = 100000 };

@@ -245,7 +245,7 @@ void sim_faults_end(struct sim_world *world)
 	for (unsigned i = 0; i < SIM_PROCESSES; i++)
 		sim_process_at(world, i)->virt.fail_at = 0;
 	sim_registry_heal(world);
-	sim_doors_heal(world);
+	sim_access_heal(world);
 	sim_store_heal(world);
 	sim_fault_streams_end(world);
 	sim_floods_end(world);

@@ -48,7 +48,7 @@
 	X(S16, oracle_streams,                                                                     \
 	  "The first broken frame closes its connection, and no later byte of that "               \
 	  "connection is interpreted.")                                                            \
-	X(S17, oracle_doors,                                                                       \
+	X(S17, oracle_access,                                                                      \
 	  "A consumer that the lists or the certificates of a provider shut out is not served "    \
 	  "there once its connections have been drained, and no other one is refused.")            \
 	X(S18, oracle_books,                                                                       \

@@ -240,17 +240,17 @@ uint64_t sim_late_from(const struct sim_process *process);
 /* Returns the largest delay of a turn in which the process may time out a peer. */
 uint64_t sim_judges_until(const struct sim_process *process);
 
-/* --- oracle_doors.c */
+/* --- oracle_access.c */
 
 /* Checks that the consumer of a call may be served by the provider, on that connection. */
-void sim_door_runs(const struct sim_provider *provider, const struct sim_call *call,
-		   const struct sim_stream *stream);
+void sim_access_runs(const struct sim_provider *provider, const struct sim_call *call,
+		     const struct sim_stream *stream);
 
 /* Returns whether the provider may refuse the call: its consumer is or was shut out. */
-bool sim_door_may_refuse(const struct sim_call *call);
+bool sim_access_may_refuse(const struct sim_call *call);
 
 /* Records the end of a call that was refused; checks that it may be. */
-void sim_door_refused(const struct sim_call *call);
+void sim_access_refused(const struct sim_call *call);
 
 /* --- oracle_secure.c */
 

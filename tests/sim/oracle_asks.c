@@ -135,7 +135,7 @@ static void reply_sent(struct sim_end *end, const struct sim_frame *frame)
 	keep_reply(end);
 	if (call && !ask->ran)
 		call->fenced |= sim_lease_fenced((struct sim_provider *)end->process, call) ||
-				ask->barred || sim_door_may_refuse(call);
+				ask->barred || sim_access_may_refuse(call);
 	if (stream->tampered)
 		return;
 	if (ask == NULL || !ask->read)
@@ -194,7 +194,7 @@ static void request_seen(struct sim_end *end, const struct sim_frame *frame)
 	if (ask) {
 		ask->read = true;
 		ask->read_ns = stream->world->virt.now_ns;
-		ask->barred = call && sim_door_may_refuse(call);
+		ask->barred = call && sim_access_may_refuse(call);
 	}
 	if (call) {
 		call->read = stream;

@@ -244,7 +244,7 @@ void sim_call_ended(struct sim_call *call, const struct spoke_result *result)
 	if (result->error == SPOKE_ELEASE)
 		sim_lease_denied(call);
 	if (result->error == SPOKE_EFORBIDDEN)
-		sim_door_refused(call);
+		sim_access_refused(call);
 	check_time(world, call, result->error);
 	check_late(world, call, result->error);
 	check_answer(world, call, result);
@@ -346,7 +346,7 @@ struct sim_stream *sim_call_runs(struct sim_provider *provider, struct sim_call 
 	if (provider->process.closed)
 		sim_violation(world, SIM_S18, "a handler runs after its provider was freed");
 	sim_ask_runs(call, stream, attempt_of(request));
-	sim_door_runs(provider, call, stream);
+	sim_access_runs(provider, call, stream);
 	check_deadline(provider, call, stream, request);
 	if (stream == NULL)
 		return NULL;

@@ -121,7 +121,7 @@ static const char *wrong_reason(const struct sim_consumer *consumer, const struc
 		if (error == SPOKE_ELEASE)
 			sim_lease_denied(call);
 		else if (error == SPOKE_EFORBIDDEN)
-			sim_door_refused(call);
+			sim_access_refused(call);
 		else if (settled->attempts <= plan->retries && error != SPOKE_EREMOTE &&
 			 error != SPOKE_EBADREQUEST && error != SPOKE_ELIMIT &&
 			 error != SPOKE_ETOOLARGE)

@@ -231,7 +231,7 @@ static void draw_secure(struct sim_plan *plan, bool always)
 		return;
 	secure->on = true;
 	secure->tls = sim_chance(&dice, 800);
-	secure->door = (enum sim_door)sim_between(&dice, SIM_DOOR_NONE, SIM_DOOR_TOKEN);
+	secure->access = (enum sim_access)sim_between(&dice, SIM_ACCESS_FREE, SIM_ACCESS_TOKEN);
 	secure->barred = (uint32_t)sim_between(&dice, 1, (1u << SIM_CONSUMERS) - 1);
 	secure->shut_ns = sim_between(&dice, plan->length_ns / 8, plan->length_ns / 2);
 	secure->open_ns = sim_between(&dice, secure->shut_ns, 2 * plan->length_ns);

@@ -155,11 +155,11 @@ struct sim_leases_plan {
 };
 
 /* Lists by which providers shut consumers out. */
-enum sim_door {
-	SIM_DOOR_NONE,
-	SIM_DOOR_ADDRESS, /* deny.from */
-	SIM_DOOR_CALLER,  /* allow.callers: names of certificates, or addresses without TLS */
-	SIM_DOOR_TOKEN,
+enum sim_access {
+	SIM_ACCESS_FREE,
+	SIM_ACCESS_ADDRESS, /* deny.from */
+	SIM_ACCESS_CALLER,  /* allow.callers: names of certificates, or addresses without TLS */
+	SIM_ACCESS_TOKEN,
 };
 
 /* The security of a world. Times are counted from the beginning. */
@@ -167,7 +167,7 @@ struct sim_secure_plan {
 	bool on;
 	bool always; /* the seed alone would not have it */
 	bool tls;    /* all links; both sides show certificates */
-	enum sim_door door;
+	enum sim_access access;
 	uint32_t barred;   /* a bit for each consumer that is shut out for a while */
 	uint64_t shut_ns;  /* when it is */
 	uint64_t open_ns;  /* when it is let in again, at the latest when the faults end */

@@ -180,7 +180,7 @@ static bool make(struct sim_provider *provider)
 					     .timers_max = 100000 };
 	char url[64];
 
-	if (!make_fence(provider) || !sim_doors_load(provider))
+	if (!make_fence(provider) || !sim_access_load(provider))
 		return false;
 	options.config = provider->config;
 	if (provider->fence) {

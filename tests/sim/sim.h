@@ -76,9 +76,9 @@ struct sim_provider {
 	uint64_t seen[SIM_NAMES];        /* the same of a request that was read */
 	char address[32];
 	unsigned running; /* handlers that have begun and not replied */
-	/* Doors. */
+	/* Access lists. */
 	struct spoke_config *config; /* NULL: none */
-	unsigned door;               /* the lists that it uses */
+	unsigned access_number;      /* the lists that it uses */
 	uint64_t shut_ns;            /* since when it shuts consumers out, on its clock, without the
 					   time for which it was frozen; 0: it does not */
 	/* When it was told of the last certificates, and when it was seen to use them, without the
@@ -322,9 +322,9 @@ struct sim_world {
 	struct sim_registry registry;
 	struct sim_store *store; /* of leases; NULL: none */
 	uint64_t begun_ns;
-	/* Doors and certificates: numbers of the present lists and certificates, and when consumers
-	 * were shut out and let in again; 0: not yet. */
-	unsigned door;
+	/* Access lists and certificates: numbers of the present lists and certificates, and when
+	 * consumers were shut out and let in again; 0: not yet. */
+	unsigned access_number;
 	unsigned certs;
 	uint64_t shut_ns;
 	uint64_t open_ns;
@@ -444,16 +444,16 @@ bool sim_registry_fault(struct sim_world *world);
 void sim_registry_look(struct sim_world *world);
 void sim_registry_heal(struct sim_world *world);
 
-/* doors.c: lists and tokens by which providers shut consumers out. */
-void sim_doors_begin(struct sim_world *world);
-void sim_doors_look(struct sim_world *world);
-void sim_doors_heal(struct sim_world *world);
+/* access_list.c: lists and tokens by which providers shut consumers out. */
+void sim_access_begin(struct sim_world *world);
+void sim_access_look(struct sim_world *world);
+void sim_access_heal(struct sim_world *world);
 
 /* Loads the lists of a provider that starts. Returns false without memory. */
-bool sim_doors_load(struct sim_provider *provider);
+bool sim_access_load(struct sim_provider *provider);
 
 /* Returns the token of a consumer, or NULL. */
-const char *sim_doors_token(const struct sim_consumer *consumer);
+const char *sim_access_token(const struct sim_consumer *consumer);
 
 /* oracle_secure.c: has a link use shared memory, with its bytes observed. */
 void sim_share(const struct sim_world *world, struct spokei_link *link);

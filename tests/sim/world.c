@@ -153,7 +153,7 @@ static void look(struct sim_world *world)
 	sim_registry_look(world);
 	sim_store_look(world);
 	sim_secure_look(world);
-	sim_doors_look(world);
+	sim_access_look(world);
 	for (unsigned i = 0; i < SIM_PROCESSES; i++) {
 		struct sim_process *process = sim_process_at(world, i);
 
@@ -212,7 +212,7 @@ static void begin(struct sim_world *world, const struct sim_plan *plan, bool ver
 	sim_store_start(world);
 	world->begun_ns = world->virt.now_ns;
 	sim_secure_begin(world);
-	sim_doors_begin(world);
+	sim_access_begin(world);
 	world->next_look_ns = world->virt.now_ns;
 	world->next_fault_ns = plan->fault_every_ns && plan->faults
 				       ? world->virt.now_ns + plan->fault_every_ns

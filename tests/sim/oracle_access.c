@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks the doors of providers: handlers run no call of a consumer that is shut out, or whose
- * certificate is not accepted any more, and no other consumer is refused.
+ * Checks the access lists of providers: handlers run no call of a consumer that is shut out, or
+ * whose certificate is not accepted any more, and no other consumer is refused.
  */
 #include "tests/sim/oracle.h"
 
@@ -13,11 +13,11 @@ static bool is_barred(const struct sim_call *call)
 	const struct sim_process *by = &call->by->process;
 	const struct sim_secure_plan *plan = &by->world->plan->secure;
 
-	return plan->door != SIM_DOOR_NONE && plan->barred & 1u << (by->number - SIM_PROVIDERS);
+	return plan->access != SIM_ACCESS_FREE && plan->barred & 1u << (by->number - SIM_PROVIDERS);
 }
 
-void sim_door_runs(const struct sim_provider *provider, const struct sim_call *call,
-		   const struct sim_stream *stream)
+void sim_access_runs(const struct sim_provider *provider, const struct sim_call *call,
+		     const struct sim_stream *stream)
 {
 	const struct sim_process *process = &provider->process;
 	struct sim_world *world = process->world;
@@ -40,7 +40,7 @@ void sim_door_runs(const struct sim_provider *provider, const struct sim_call *c
 			      (double)(now_ns - provider->renewed_ns) / 1e6);
 }
 
-bool sim_door_may_refuse(const struct sim_call *call)
+bool sim_access_may_refuse(const struct sim_call *call)
 {
 	const struct sim_world *world = call->by->process.world;
 
@@ -54,12 +54,12 @@ bool sim_door_may_refuse(const struct sim_call *call)
 	return false;
 }
 
-void sim_door_refused(const struct sim_call *call)
+void sim_access_refused(const struct sim_call *call)
 {
 	struct sim_world *world = call->by->process.world;
 
 	world->counts.forbidden++;
-	if (!world->tampered && !call->fenced && !sim_door_may_refuse(call))
+	if (!world->tampered && !call->fenced && !sim_access_may_refuse(call))
 		sim_violation(world, SIM_S17, "call %u is refused, but its consumer is let in",
 			      (unsigned)sim_number(world, call));
 }

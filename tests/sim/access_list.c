@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Doors of secure worlds: the settings file of each provider, whose lists or tokens shut some
- * consumers out for a while. A provider that is frozen then reads its file when it goes on.
+ * Access lists of secure worlds: the settings file of each provider, whose lists or tokens shut
+ * some consumers out for a while. A provider that is frozen then reads its file when it goes on.
  */
 #include "tests/sim/oracle.h"
 
@@ -22,11 +22,11 @@ static bool is_barred(const struct sim_world *world, unsigned consumer)
 	return world->plan->secure.barred & 1u << consumer;
 }
 
-const char *sim_doors_token(const struct sim_consumer *consumer)
+const char *sim_access_token(const struct sim_consumer *consumer)
 {
 	const struct sim_world *world = consumer->process.world;
 
-	if (world->plan->secure.door != SIM_DOOR_TOKEN)
+	if (world->plan->secure.access != SIM_ACCESS_TOKEN)
 		return NULL;
 	return tokens[is_barred(world, consumer->process.number - SIM_PROVIDERS)];
 }
@@ -35,7 +35,7 @@ const char *sim_doors_token(const struct sim_consumer *consumer)
 static void put_entries(const struct sim_world *world, bool barred, char *text)
 {
 	const struct sim_secure_plan *plan = &world->plan->secure;
-	bool by_address = plan->door == SIM_DOOR_ADDRESS;
+	bool by_address = plan->access == SIM_ACCESS_ADDRESS;
 	const char *before = by_address ? "10.0." : plan->tls ? "dns:c" : "addr:10.0.";
 	const char *after = by_address ? ".1" : plan->tls ? ".test" : ".0/24";
 	size_t used = strlen(text);
@@ -52,21 +52,21 @@ static void put_file(struct sim_world *world, bool shut)
 {
 	char text[TEXT];
 
-	switch (world->plan->secure.door) {
-	case SIM_DOOR_NONE:
+	switch (world->plan->secure.access) {
+	case SIM_ACCESS_FREE:
 		return;
-	case SIM_DOOR_ADDRESS:
+	case SIM_ACCESS_ADDRESS:
 		(void)snprintf(text, sizeof(text), "[provider]\ndeny.from = 10.9.0.0/16");
 		if (shut)
 			put_entries(world, true, text);
 		break;
-	case SIM_DOOR_CALLER:
+	case SIM_ACCESS_CALLER:
 		(void)snprintf(text, sizeof(text), "[provider]\nallow.callers = uri:x://stranger");
 		put_entries(world, false, text);
 		if (!shut)
 			put_entries(world, true, text);
 		break;
-	case SIM_DOOR_TOKEN:
+	case SIM_ACCESS_TOKEN:
 		(void)snprintf(text, sizeof(text),
 			       "[provider]\ntoken.publish = false\ntoken = %s%s%s", tokens[0],
 			       shut ? "" : ", ", shut ? "" : tokens[1]);
@@ -76,7 +76,7 @@ static void put_file(struct sim_world *world, bool shut)
 	spokei_vfiles_put(world->virt.files, PATH, text);
 }
 
-void sim_doors_begin(struct sim_world *world)
+void sim_access_begin(struct sim_world *world)
 {
 	put_file(world, false);
 }
@@ -86,14 +86,14 @@ static bool is_shut(const struct sim_world *world)
 	return world->shut_ns > 0 && world->open_ns == 0;
 }
 
-bool sim_doors_load(struct sim_provider *provider)
+bool sim_access_load(struct sim_provider *provider)
 {
 	struct sim_process *process = &provider->process;
 	const struct sim_world *world = process->world;
 
-	if (world->plan->secure.door == SIM_DOOR_NONE)
+	if (world->plan->secure.access == SIM_ACCESS_FREE)
 		return true;
-	provider->door = world->door;
+	provider->access_number = world->access_number;
 	provider->shut_ns = is_shut(world) ? sim_now(process) - process->held_ns : 0;
 	return spoke_config_load(&process->virt.env, PATH, NULL, NULL, &provider->config) == 0;
 }
@@ -105,13 +105,14 @@ static void reload(struct sim_provider *provider)
 	const struct sim_world *world = process->world;
 
 	if (process->engine == NULL || provider->config == NULL || provider->provider == NULL ||
-	    provider->door == world->door || process->virt.held_until_ns > world->virt.now_ns)
+	    provider->access_number == world->access_number ||
+	    process->virt.held_until_ns > world->virt.now_ns)
 		return;
 	process->virt.fail_at = 0;
 	process->progress++;
 	if (spoke_config_reload(provider->config, NULL, NULL))
 		return;
-	provider->door = world->door;
+	provider->access_number = world->access_number;
 	provider->shut_ns = is_shut(world) ? sim_now(process) - process->held_ns : 0;
 }
 
@@ -119,16 +120,16 @@ static void change(struct sim_world *world, bool shut)
 {
 	sim_note(world, shut ? "some consumers are shut out" : "all consumers are let in", 0, 0, 0,
 		 0);
-	world->door++;
+	world->access_number++;
 	put_file(world, shut);
 }
 
-void sim_doors_look(struct sim_world *world)
+void sim_access_look(struct sim_world *world)
 {
 	const struct sim_secure_plan *plan = &world->plan->secure;
 	uint64_t gone_ns = world->virt.now_ns - world->begun_ns;
 
-	if (plan->door == SIM_DOOR_NONE)
+	if (plan->access == SIM_ACCESS_FREE)
 		return;
 	if (world->shut_ns == 0 && !world->healing && gone_ns >= plan->shut_ns) {
 		world->shut_ns = world->virt.now_ns;
@@ -143,7 +144,7 @@ void sim_doors_look(struct sim_world *world)
 		reload(&world->providers[i]);
 }
 
-void sim_doors_heal(struct sim_world *world)
+void sim_access_heal(struct sim_world *world)
 {
-	sim_doors_look(world);
+	sim_access_look(world);
 }
