@@ -4,10 +4,9 @@
 #include "cluster/provider/parts.h"
 #include "core/engine/engine.h"
 #include "core/virtual/files.h"
-#include "core/virtual/world.h"
-#include "examples/spoke/issue.h"
 #include "tests/support/scene.h"
 #include "tests/support/test.h"
+#include "tests/transport/stream/issuer.h"
 #include "transport/stream/tls/tls.h"
 
 #include <spoke/consumer.h>
@@ -21,49 +20,15 @@
 
 #define DAY (86400 * SECOND)
 
-static struct spokei_world world;
-static struct spokei_world_process process;
-static struct issued ca;
-static struct issued issued;
-
-STEP(set_up)
-{
-	const struct issue_options options = { .name = "authority" };
-
-	scene_open(&world, 1);
-	spokei_world_process_init(&process, &world);
-	assert_int_equal(issue_make(&process.env, &options, &ca), 0);
-}
-
-STEP(tear_down)
-{
-	spokei_world_process_fini(&process);
-	spokei_world_fini(&world);
-}
-
-FIXTURE(set_up, tear_down);
-
-static int issue(const char *names, uint32_t days)
-{
-	const struct issue_options options = {
-		.name = "provider",
-		.names = names,
-		.days = days,
-		.key = ISSUE_ED25519,
-		.ca = ca.cert,
-		.ca_key = ca.key,
-	};
-
-	return issue_make(&process.env, &options, &issued);
-}
+FIXTURE(issuer_set_up, issuer_tear_down);
 
 static int provide(struct spoke_engine *engine, struct spoke_provider **ret_provider)
 {
 	const struct spoke_tls_options tls = { .cert = "/provider.pem", .key = "/provider.key" };
 	const struct spoke_provider_options options = { .tls = &tls };
 
-	spokei_vfiles_put(world.files, "/provider.pem", issued.cert);
-	spokei_vfiles_put(world.files, "/provider.key", issued.key);
+	spokei_vfiles_put(issuer.world.files, "/provider.pem", issuer.issued.cert);
+	spokei_vfiles_put(issuer.world.files, "/provider.key", issuer.issued.key);
 	return spoke_provider_new(engine, &options, ret_provider);
 }
 
@@ -71,17 +36,11 @@ static int provide(struct spoke_engine *engine, struct spoke_provider **ret_prov
 static void start(uint32_t days, struct spoke_engine **ret_engine,
 		  struct spoke_provider **ret_provider)
 {
-	const struct spoke_engine_options options = { .env = &process.env };
+	const struct spoke_engine_options options = { .env = &issuer.process.env };
 
-	assert_int_equal(issue("dns:a.test", days), 0);
+	assert_int_equal(issuer_issue("dns:a.test", days), 0);
 	assert_int_equal(spoke_engine_new(&options, ret_engine), 0);
 	assert_int_equal(provide(*ret_engine, ret_provider), 0);
-}
-
-/* Returns how many events contain the text. */
-static unsigned count_events(const struct spoke_engine *engine, const char *text)
-{
-	return scene_events(engine, text);
 }
 
 static void nothing(struct spoke_alarm *alarm)
@@ -93,23 +52,23 @@ TEST(events_come_14_days_1_day_and_0_before_the_end)
 {
 	struct spoke_provider *provider;
 	struct spoke_engine *engine;
-	uint64_t begin_ns = world.now_ns;
+	uint64_t begin_ns = issuer.world.now_ns;
 
 	start(20, &engine, &provider);
-	spokei_world_run(&world, begin_ns + 6 * DAY - 60 * SECOND);
-	assert_int_equal(count_events(engine, "certificate"), 0);
-	spokei_world_run(&world, begin_ns + 6 * DAY + 60 * SECOND);
-	assert_int_equal(count_events(engine, "ends in 14 days"), 1);
-	spokei_world_run(&world, begin_ns + 19 * DAY - 60 * SECOND);
-	assert_int_equal(count_events(engine, "certificate"), 1);
-	spokei_world_run(&world, begin_ns + 19 * DAY + 60 * SECOND);
-	assert_int_equal(count_events(engine, "ends in 24 hours"), 1);
-	spokei_world_run(&world, begin_ns + 20 * DAY - 60 * SECOND);
-	assert_int_equal(count_events(engine, "certificate"), 2);
-	spokei_world_run(&world, begin_ns + 20 * DAY + 60 * SECOND);
-	assert_int_equal(count_events(engine, "has expired"), 1);
-	spokei_world_run(&world, begin_ns + 40 * DAY);
-	assert_int_equal(count_events(engine, "certificate"), 3);
+	spokei_world_run(&issuer.world, begin_ns + 6 * DAY - 60 * SECOND);
+	assert_int_equal(scene_events(engine, "certificate"), 0);
+	spokei_world_run(&issuer.world, begin_ns + 6 * DAY + 60 * SECOND);
+	assert_int_equal(scene_events(engine, "ends in 14 days"), 1);
+	spokei_world_run(&issuer.world, begin_ns + 19 * DAY - 60 * SECOND);
+	assert_int_equal(scene_events(engine, "certificate"), 1);
+	spokei_world_run(&issuer.world, begin_ns + 19 * DAY + 60 * SECOND);
+	assert_int_equal(scene_events(engine, "ends in 24 hours"), 1);
+	spokei_world_run(&issuer.world, begin_ns + 20 * DAY - 60 * SECOND);
+	assert_int_equal(scene_events(engine, "certificate"), 2);
+	spokei_world_run(&issuer.world, begin_ns + 20 * DAY + 60 * SECOND);
+	assert_int_equal(scene_events(engine, "has expired"), 1);
+	spokei_world_run(&issuer.world, begin_ns + 40 * DAY);
+	assert_int_equal(scene_events(engine, "certificate"), 3);
 	spoke_provider_free(provider);
 	spoke_engine_free(engine);
 }
@@ -120,10 +79,10 @@ TEST(certificate_that_ends_soon_has_an_event_at_the_start)
 	struct spoke_engine *engine;
 
 	start(3, &engine, &provider);
-	assert_int_equal(count_events(engine, "ends in 3 days"), 1);
+	assert_int_equal(scene_events(engine, "ends in 3 days"), 1);
 	spoke_provider_free(provider);
 	spoke_engine_free(engine);
-	assert_int_equal(process.blocks, 0);
+	assert_int_equal(issuer.process.blocks, 0);
 }
 
 /* The range of the wheel ends 2^62 ns after the engine was made. */
@@ -133,15 +92,15 @@ TEST(look_that_gets_no_timer_is_the_last_and_says_so)
 	struct spoke_engine *engine;
 
 	start(20, &engine, &provider);
-	spokei_world_run(&world, world.now_ns + SECOND);
-	world.now_ns += (UINT64_C(1) << 62) - 1800 * SECOND;
-	spokei_world_run(&world, world.now_ns + SECOND);
-	assert_int_equal(count_events(engine, "has expired"), 1);
-	assert_int_equal(count_events(engine, "no timer is left; the end of the certificate of "
+	spokei_world_run(&issuer.world, issuer.world.now_ns + SECOND);
+	issuer.world.now_ns += (UINT64_C(1) << 62) - 1800 * SECOND;
+	spokei_world_run(&issuer.world, issuer.world.now_ns + SECOND);
+	assert_int_equal(scene_events(engine, "has expired"), 1);
+	assert_int_equal(scene_events(engine, "no timer is left; the end of the certificate of "
 					      "this provider is not reported any more"),
 			 1);
-	spokei_world_run(&world, world.now_ns + 600 * SECOND);
-	assert_int_equal(count_events(engine, "certificate"), 2);
+	spokei_world_run(&issuer.world, issuer.world.now_ns + 600 * SECOND);
+	assert_int_equal(scene_events(engine, "certificate"), 2);
 	spoke_provider_free(provider);
 	spoke_engine_free(engine);
 }
@@ -149,13 +108,13 @@ TEST(look_that_gets_no_timer_is_the_last_and_says_so)
 /* Without a timer its end could not be reported, so there is no such provider. */
 TEST(provider_that_cannot_watch_its_certificate_is_not_made)
 {
-	struct spoke_engine_options options = { .env = &process.env, .timers_max = 8 };
+	struct spoke_engine_options options = { .env = &issuer.process.env, .timers_max = 8 };
 	struct spoke_alarm alarms[8] = { { .due = NULL } };
 	struct spoke_provider *provider;
 	struct spoke_engine *engine;
 	unsigned count = 0;
 
-	assert_int_equal(issue("dns:a.test", 20), 0);
+	assert_int_equal(issuer_issue("dns:a.test", 20), 0);
 	assert_int_equal(spoke_engine_new(&options, &engine), 0);
 	while (count < 8 && spoke_alarm_after(engine, &alarms[count], SECOND, nothing) == 0)
 		count++;
@@ -171,12 +130,12 @@ TEST(provider_that_cannot_watch_its_certificate_is_not_made)
 /* Waits for the look at the files. */
 static void pass_a_minute(void)
 {
-	spokei_world_run(&world, world.now_ns + 61 * SECOND);
+	spokei_world_run(&issuer.world, issuer.world.now_ns + 61 * SECOND);
 }
 
 TEST(changed_files_are_taken_all_or_none)
 {
-	static char damaged[sizeof(issued.cert) * 2];
+	static char damaged[sizeof(issuer.issued.cert) * 2];
 	struct spoke_provider *provider;
 	struct spoke_engine *engine;
 
@@ -184,29 +143,29 @@ TEST(changed_files_are_taken_all_or_none)
 	pass_a_minute();
 	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_TLS_RELOADS), 0);
 	/* The certificate comes before its key. */
-	assert_int_equal(issue("dns:b.test", 20), 0);
-	spokei_vfiles_put(world.files, "/provider.pem", issued.cert);
+	assert_int_equal(issuer_issue("dns:b.test", 20), 0);
+	spokei_vfiles_put(issuer.world.files, "/provider.pem", issuer.issued.cert);
 	pass_a_minute();
 	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_TLS_RELOADS), 0);
 	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_TLS_RELOADS_FAILED), 1);
-	assert_int_equal(count_events(engine, "the changed files are not used"), 1);
-	spokei_vfiles_put(world.files, "/provider.key", issued.key);
+	assert_int_equal(scene_events(engine, "the changed files are not used"), 1);
+	spokei_vfiles_put(issuer.world.files, "/provider.key", issuer.issued.key);
 	pass_a_minute();
 	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_TLS_RELOADS), 1);
 	/* A chain whose second certificate is half written. */
-	(void)snprintf(damaged, sizeof(damaged), "%s%.*s", issued.cert, (int)(strlen(ca.cert) / 2),
-		       ca.cert);
-	spokei_vfiles_put(world.files, "/provider.pem", damaged);
+	(void)snprintf(damaged, sizeof(damaged), "%s%.*s", issuer.issued.cert,
+		       (int)(strlen(issuer.ca.cert) / 2), issuer.ca.cert);
+	spokei_vfiles_put(issuer.world.files, "/provider.pem", damaged);
 	pass_a_minute();
-	assert_int_equal(count_events(engine, "is damaged"), 1);
-	(void)snprintf(damaged, sizeof(damaged), "%s%s", issued.cert, ca.cert);
-	spokei_vfiles_put(world.files, "/provider.pem", damaged);
+	assert_int_equal(scene_events(engine, "is damaged"), 1);
+	(void)snprintf(damaged, sizeof(damaged), "%s%s", issuer.issued.cert, issuer.ca.cert);
+	spokei_vfiles_put(issuer.world.files, "/provider.pem", damaged);
 	pass_a_minute();
 	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_TLS_RELOADS), 2);
 	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_TLS_RELOADS_FAILED), 2);
 	spoke_provider_free(provider);
 	spoke_engine_free(engine);
-	assert_int_equal(process.blocks, 0);
+	assert_int_equal(issuer.process.blocks, 0);
 }
 
 static ssize_t find_wide(void *ctx, const char *path, void *bytes, size_t size)
@@ -221,22 +180,22 @@ static ssize_t find_wide(void *ctx, const char *path, void *bytes, size_t size)
 /* Its content is the same as before. */
 TEST(key_that_others_may_read_now_has_an_event)
 {
-	const struct spoke_files *usual = process.env.files;
+	const struct spoke_files *usual = issuer.process.env.files;
 	struct spoke_files wide = *usual;
 	struct spoke_provider *provider;
 	struct spoke_engine *engine;
 
 	start(20, &engine, &provider);
 	wide.read_secret = find_wide;
-	process.env.files = &wide;
+	issuer.process.env.files = &wide;
 	pass_a_minute();
-	assert_int_equal(count_events(engine, "others may read /provider.key"), 1);
-	process.env.files = usual;
+	assert_int_equal(scene_events(engine, "others may read /provider.key"), 1);
+	issuer.process.env.files = usual;
 	pass_a_minute();
-	process.env.files = &wide;
+	issuer.process.env.files = &wide;
 	pass_a_minute();
-	assert_int_equal(count_events(engine, "others may read /provider.key"), 2);
-	process.env.files = usual;
+	assert_int_equal(scene_events(engine, "others may read /provider.key"), 2);
+	issuer.process.env.files = usual;
 	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_TLS_RELOADS), 0);
 	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_TLS_RELOADS_FAILED), 2);
 	spoke_provider_free(provider);
@@ -256,16 +215,16 @@ static const struct spoke_consumer_options to = { .url = "dubbo://127.0.0.1:2088
 
 static void put_both_sides(void)
 {
-	assert_int_equal(issue("dns:a.test", 20), 0);
-	spokei_vfiles_put(world.files, "/a.pem", issued.cert);
-	spokei_vfiles_put(world.files, "/a.key", issued.key);
-	spokei_vfiles_put(world.files, "/served.pem", ca.cert);
-	spokei_vfiles_put(world.files, "/calling.pem", ca.cert);
+	assert_int_equal(issuer_issue("dns:a.test", 20), 0);
+	spokei_vfiles_put(issuer.world.files, "/a.pem", issuer.issued.cert);
+	spokei_vfiles_put(issuer.world.files, "/a.key", issuer.issued.key);
+	spokei_vfiles_put(issuer.world.files, "/served.pem", issuer.ca.cert);
+	spokei_vfiles_put(issuer.world.files, "/calling.pem", issuer.ca.cert);
 }
 
 TEST(live_connections_are_drained_when_their_authority_goes)
 {
-	const struct spoke_engine_options options = { .env = &process.env };
+	const struct spoke_engine_options options = { .env = &issuer.process.env };
 	const struct issue_options stranger = { .name = "stranger" };
 	struct spoke_provider *provider;
 	struct spoke_consumer *consumer;
@@ -278,16 +237,16 @@ TEST(live_connections_are_drained_when_their_authority_goes)
 	assert_int_equal(spoke_consumer_new(engine, &to, &consumer), 0);
 	pass_a_minute();
 	assert_int_equal(spoke_provider_connections(provider), 1);
-	assert_int_equal(count_events(engine, "are drained"), 0);
-	assert_int_equal(issue_make(&process.env, &stranger, &issued), 0);
-	spokei_vfiles_put(world.files, "/served.pem", issued.cert);
+	assert_int_equal(scene_events(engine, "are drained"), 0);
+	assert_int_equal(issue_make(&issuer.process.env, &stranger, &issuer.issued), 0);
+	spokei_vfiles_put(issuer.world.files, "/served.pem", issuer.issued.cert);
 	pass_a_minute();
-	assert_int_equal(count_events(engine, "1 connections are drained"), 1);
+	assert_int_equal(scene_events(engine, "1 connections are drained"), 1);
 	assert_int_equal(spoke_provider_connections(provider), 0);
 	spoke_consumer_free(consumer);
 	spoke_provider_free(provider);
 	spoke_engine_free(engine);
-	assert_int_equal(process.blocks, 0);
+	assert_int_equal(issuer.process.blocks, 0);
 }
 
 enum {
@@ -306,19 +265,19 @@ static struct {
 static void replace_again(struct spokei_world_process *turned)
 {
 	(void)turned;
-	replaced.drained |= count_events(replaced.engine, "40 connections are drained") > 0;
+	replaced.drained |= scene_events(replaced.engine, "40 connections are drained") > 0;
 	if (replaced.again || spoke_stat_get(replaced.engine, SPOKE_STAT_TLS_RELOADS) == 0)
 		return;
 	replaced.again = true;
-	spokei_vfiles_put(world.files, "/served.pem", issued.cert);
+	spokei_vfiles_put(issuer.world.files, "/served.pem", issuer.issued.cert);
 	spokei_tls_reload(replaced.provider->tls);
 }
 
 TEST(connections_are_verified_after_each_of_two_quick_changes)
 {
-	const struct spoke_engine_options options = { .env = &process.env };
+	const struct spoke_engine_options options = { .env = &issuer.process.env };
 	const struct issue_options stranger = { .name = "stranger" };
-	static char both[2 * sizeof(ca.cert)];
+	static char both[2 * sizeof(issuer.ca.cert)];
 	struct spoke_consumer *crowd[CROWD];
 
 	memset(&replaced, 0, sizeof(replaced));
@@ -328,16 +287,16 @@ TEST(connections_are_verified_after_each_of_two_quick_changes)
 	assert_int_equal(spoke_provider_listen(replaced.provider, "dubbo://127.0.0.1:20880"), 0);
 	for (unsigned i = 0; i < CROWD; i++) {
 		assert_int_equal(spoke_consumer_new(replaced.engine, &to, &crowd[i]), 0);
-		spokei_world_run(&world, world.now_ns + SECOND);
+		spokei_world_run(&issuer.world, issuer.world.now_ns + SECOND);
 	}
 	assert_int_equal(spoke_provider_connections(replaced.provider), CROWD);
-	assert_int_equal(issue_make(&process.env, &stranger, &issued), 0);
-	(void)snprintf(both, sizeof(both), "%s%s", ca.cert, issued.cert);
-	spokei_vfiles_put(world.files, "/served.pem", both);
+	assert_int_equal(issue_make(&issuer.process.env, &stranger, &issuer.issued), 0);
+	(void)snprintf(both, sizeof(both), "%s%s", issuer.ca.cert, issuer.issued.cert);
+	spokei_vfiles_put(issuer.world.files, "/served.pem", both);
 	spokei_tls_reload(replaced.provider->tls);
-	process.turned = replace_again;
-	spokei_world_run(&world, world.now_ns + 10 * SECOND);
-	process.turned = NULL;
+	issuer.process.turned = replace_again;
+	spokei_world_run(&issuer.world, issuer.world.now_ns + 10 * SECOND);
+	issuer.process.turned = NULL;
 	assert_int_equal(spoke_stat_get(replaced.engine, SPOKE_STAT_TLS_RELOADS), 2);
 	assert_true(replaced.drained);
 	assert_int_equal(spoke_provider_connections(replaced.provider), 0);
@@ -345,7 +304,7 @@ TEST(connections_are_verified_after_each_of_two_quick_changes)
 		spoke_consumer_free(crowd[i]);
 	spoke_provider_free(replaced.provider);
 	spoke_engine_free(replaced.engine);
-	assert_int_equal(process.blocks, 0);
+	assert_int_equal(issuer.process.blocks, 0);
 }
 
 static void echo(struct spoke_request *request, void *arg)
@@ -369,7 +328,7 @@ TEST(ticket_of_a_refused_handshake_goes_to_the_next)
 	static const struct spoke_handler handler = { .method = "echo", .handle = echo };
 	/* The last bytes of a handshake wait for the peer to take the first ones. */
 	const struct spokei_vnet_link slow = { .latency_ns = SECOND / 10, .capacity = 300 };
-	const struct spoke_engine_options options = { .env = &process.env };
+	const struct spoke_engine_options options = { .env = &issuer.process.env };
 	const struct issue_options stranger = { .name = "stranger" };
 	struct spoke_consumer_options failback = to;
 	struct spoke_provider *provider;
@@ -378,7 +337,7 @@ TEST(ticket_of_a_refused_handshake_goes_to_the_next)
 	struct spoke_method *method;
 
 	put_both_sides();
-	spokei_vnet_set_all(world.net, &slow);
+	spokei_vnet_set_all(issuer.world.net, &slow);
 	assert_int_equal(spoke_engine_new(&options, &engine), 0);
 	assert_int_equal(spoke_provider_new(engine, &with, &provider), 0);
 	assert_int_equal(spoke_provider_add(provider, &service, &handler, 1), 0);
@@ -392,20 +351,20 @@ TEST(ticket_of_a_refused_handshake_goes_to_the_next)
 				    note_end, NULL, NULL),
 			 0);
 	while (spoke_stat_get(engine, SPOKE_STAT_CONNECTS_SECURED) == 0)
-		spokei_world_run(&world, world.now_ns + SECOND / 100);
+		spokei_world_run(&issuer.world, issuer.world.now_ns + SECOND / 100);
 	assert_int_equal(spoke_consumer_ready(consumer), 0);
-	assert_int_equal(issue_make(&process.env, &stranger, &issued), 0);
-	spokei_vfiles_put(world.files, "/calling.pem", issued.cert);
+	assert_int_equal(issue_make(&issuer.process.env, &stranger, &issuer.issued), 0);
+	spokei_vfiles_put(issuer.world.files, "/calling.pem", issuer.issued.cert);
 	spokei_tls_reload(consumer->tls);
-	spokei_world_run(&world, world.now_ns + SECOND / 100);
-	assert_int_equal(count_events(engine, "1 connections are drained"), 1);
+	spokei_world_run(&issuer.world, issuer.world.now_ns + SECOND / 100);
+	assert_int_equal(scene_events(engine, "1 connections are drained"), 1);
 	assert_int_equal(call_error, SPOKE_EDEFERRED);
-	spokei_vfiles_put(world.files, "/calling.pem", ca.cert);
+	spokei_vfiles_put(issuer.world.files, "/calling.pem", issuer.ca.cert);
 	spokei_tls_reload(consumer->tls);
-	spokei_world_run(&world, world.now_ns + 30 * SECOND);
+	spokei_world_run(&issuer.world, issuer.world.now_ns + 30 * SECOND);
 	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_TICKETS_SUCCESS), 1);
 	spoke_consumer_free(consumer);
 	spoke_provider_free(provider);
 	spoke_engine_free(engine);
-	assert_int_equal(process.blocks, 0);
+	assert_int_equal(issuer.process.blocks, 0);
 }

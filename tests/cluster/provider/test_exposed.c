@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events about addresses of a provider with the files of TLS: open to all hosts, or plain. */
 #include "core/virtual/files.h"
-#include "core/virtual/world.h"
-#include "examples/spoke/issue.h"
-#include "tests/support/scene.h"
 #include "tests/support/test.h"
+#include "tests/transport/stream/issuer.h"
 
 #include <spoke/config.h>
 #include <spoke/provider.h>
@@ -14,43 +12,22 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct spokei_world world;
-static struct spokei_world_process process;
-
 STEP(set_up)
 {
-	struct issue_options options = { .name = "authority" };
-	struct issued issued;
-	struct issued ca;
-
-	scene_open(&world, 1);
-	spokei_world_process_init(&process, &world);
-	assert_int_equal(issue_make(&process.env, &options, &ca), 0);
-	options = (struct issue_options){ .name = "provider",
-					  .names = "dns:a.test",
-					  .days = 90,
-					  .key = ISSUE_ED25519,
-					  .ca = ca.cert,
-					  .ca_key = ca.key };
-	assert_int_equal(issue_make(&process.env, &options, &issued), 0);
-	spokei_vfiles_put(world.files, "/ca.pem", ca.cert);
-	spokei_vfiles_put(world.files, "/provider.pem", issued.cert);
-	spokei_vfiles_put(world.files, "/provider.key", issued.key);
+	assert_int_equal(issuer_set_up(state), 0);
+	assert_int_equal(issuer_issue("dns:a.test", 90), 0);
+	spokei_vfiles_put(issuer.world.files, "/ca.pem", issuer.ca.cert);
+	spokei_vfiles_put(issuer.world.files, "/provider.pem", issuer.issued.cert);
+	spokei_vfiles_put(issuer.world.files, "/provider.key", issuer.issued.key);
 }
 
-STEP(tear_down)
-{
-	spokei_world_process_fini(&process);
-	spokei_world_fini(&world);
-}
-
-GROUP(set_up, tear_down);
+GROUP(set_up, issuer_tear_down);
 
 /* Starts a provider that listens at 10.0.0.1:20880, writes its events, and ends it. */
 static void collect(const struct spoke_provider_options *options, const char *parameters,
 		    char text[8192])
 {
-	const struct spoke_engine_options with = { .env = &process.env };
+	const struct spoke_engine_options with = { .env = &issuer.process.env };
 	struct spoke_event event = { .number = 0 };
 	struct spoke_provider *provider;
 	struct spoke_engine *engine;
@@ -129,8 +106,8 @@ TEST(settings_of_tls_without_tls_have_an_event)
 		char file[256];
 
 		(void)snprintf(file, sizeof(file), "[provider]\n%s", rows[i].file);
-		spokei_vfiles_put(world.files, "a.conf", file);
-		assert_int_equal(spoke_config_load(&process.env, "a.conf", NULL, NULL,
+		spokei_vfiles_put(issuer.world.files, "a.conf", file);
+		assert_int_equal(spoke_config_load(&issuer.process.env, "a.conf", NULL, NULL,
 						   &options.config),
 				 0);
 		collect(&options, rows[i].parameters, text);
