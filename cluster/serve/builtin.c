@@ -308,10 +308,11 @@ static const struct {
 	const char *type;
 	bool always;
 } error_fields[] = {
-#define ERROR_FIELD(constant, name, type, always) { name, type, always },
+#define ERROR_FIELD(name, type, always, value) { name, #type, always },
 	SPOKEI_HTTP_ERROR_FIELDS(ERROR_FIELD)
 #undef ERROR_FIELD
 };
+#define ERROR_FIELDS (sizeof(error_fields) / sizeof(error_fields[0]))
 
 static void pack_error_schema(struct spoke_builder *builder)
 {
@@ -325,14 +326,14 @@ static void pack_error_schema(struct spoke_builder *builder)
 	spoke_pack_map(builder, 3);
 	text(builder, "type", "object");
 	key(builder, "properties");
-	spoke_pack_map(builder, SPOKEI_HTTP_ERROR_COUNT);
-	for (unsigned i = 0; i < SPOKEI_HTTP_ERROR_COUNT; i++) {
+	spoke_pack_map(builder, ERROR_FIELDS);
+	for (size_t i = 0; i < ERROR_FIELDS; i++) {
 		pack_property(builder, error_fields[i].name, error_fields[i].type);
 		required += error_fields[i].always;
 	}
 	key(builder, "required");
 	spoke_pack_array(builder, required);
-	for (unsigned i = 0; i < SPOKEI_HTTP_ERROR_COUNT; i++)
+	for (size_t i = 0; i < ERROR_FIELDS; i++)
 		if (error_fields[i].always)
 			spoke_pack_text(builder, error_fields[i].name);
 }

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Checks the manual. Its pages beside the code have at most 8 KB each, and MANUAL.md links to all of them.
 # Files that ARCHITECTURE.md names, e.g. `call/begin`, exist. The manual pages format without warnings.
-# spoke(3) names exactly the public headers, its example compiles, and its callback law is that of
-# ARCHITECTURE.md.
+# HTTP.md describes each field of an error. spoke(3) names exactly the public headers, its example compiles,
+# and its callback law is that of ARCHITECTURE.md.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -29,6 +29,11 @@ for file in $(grep -o '`[a-z]*/[a-z/_]*`' ARCHITECTURE.md | tr -d '`' | sort -u)
 		[ ! -e "$floor/$file" ] && [ ! -e "$floor/$file.c" ] && [ ! -e "$floor/$file.h" ] || found=1
 	done
 	[ "$found" ] || complain "ARCHITECTURE.md: no floor has $file"
+done
+
+for field in $(sed -n 's/^\tX("\([a-z_]*\)", .*/\1/p' transport/wire/http/http.h); do
+	grep -q "[\`\"]$field[\`\"]" transport/HTTP.md ||
+		complain "transport/HTTP.md: does not describe \"$field\", a field of an error"
 done
 
 for page in $pages/*.[1-9]; do

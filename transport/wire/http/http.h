@@ -42,20 +42,15 @@ extern const struct spokei_wire spokei_wire_http_replies;
 #define SPOKEI_HTTP_SERVICES "services"
 #define SPOKEI_HTTP_OPENAPI "openapi"
 
-/* The fields of an error's body: X(constant, name, type in a schema of JSON, always sent). */
+/* The fields of an error's body: X(name, type in a schema of JSON, always sent, value). A value is
+ * an expression over `message`; replies.c has the functions that it calls. An empty one is not
+ * sent. */
 #define SPOKEI_HTTP_ERROR_FIELDS(X)                                                                \
-	X(ERROR, "error", "string", true)                                                          \
-	X(CODE, "code", "integer", true)                                                           \
-	X(TEXT, "text", "string", true)                                                            \
-	X(WRITTEN, "written", "boolean", true)                                                     \
-	X(CLASS, "class", "string", false)                                                         \
-	X(MEMBERS, "fields", "object", false)
-
-enum spokei_http_error_field {
-#define SPOKEI_HTTP_ERROR_ENUM(constant, name, type, always) SPOKEI_HTTP_ERROR_##constant,
-	SPOKEI_HTTP_ERROR_FIELDS(SPOKEI_HTTP_ERROR_ENUM)
-#undef SPOKEI_HTTP_ERROR_ENUM
-	SPOKEI_HTTP_ERROR_COUNT,
-};
+	X("error", string, true, span_of(spoke_errname(message->error)))                           \
+	X("code", integer, true, message->error_code)                                              \
+	X("text", string, true, error_text(message))                                               \
+	X("written", boolean, true, may_have_run(message))                                         \
+	X("class", string, false, message->error_class)                                            \
+	X("fields", object, false, message->value)
 
 #endif

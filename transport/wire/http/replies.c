@@ -16,6 +16,7 @@
 #include <spoke/error.h>
 #include <spoke/json.h>
 
+#include <inttypes.h>
 #include <stdio.h>
 
 /* --- writing
@@ -42,6 +43,7 @@ struct response {
 	const struct spokei_wire_limits *limits;
 	const struct spokei_message *message;
 	struct spokei_buffer *out;
+	unsigned fields; /* of the error, so far */
 	int error;
 };
 
@@ -188,52 +190,64 @@ static size_t put_head(struct response *response, int status)
 /* --- the body */
 
 /* Begins a field of an error. */
-static void put_field(struct response *response, enum spokei_http_error_field field)
+static void put_field(struct response *response, const char *name)
 {
-#define FIELD_NAME(constant, name, type, always) name,
-	static const char *const names[] = { SPOKEI_HTTP_ERROR_FIELDS(FIELD_NAME) };
-#undef FIELD_NAME
-
-	put_text(response, field == SPOKEI_HTTP_ERROR_ERROR ? "{\"" : ",\"");
-	put_text(response, names[field]);
+	put_text(response, response->fields++ == 0 ? "{\"" : ",\"");
+	put_text(response, name);
 	put(response, TEXT("\":"));
 }
 
-static void put_string(struct response *response, struct spoke_span text)
+static void put_string(struct response *response, const char *name, struct spoke_span text)
 {
+	if (text.len == 0)
+		return;
+	put_field(response, name);
 	if (response->error == SPOKE_OK)
 		response->error = spokei_json_append_text(response->out, text.data, text.len);
+}
+
+static void put_integer(struct response *response, const char *name, int32_t number)
+{
+	char text[NUMBER_MAX];
+
+	put_field(response, name);
+	(void)snprintf(text, sizeof(text), "%" PRId32, number);
+	put_text(response, text);
+}
+
+static void put_boolean(struct response *response, const char *name, bool is)
+{
+	put_field(response, name);
+	put_text(response, is ? "true" : "false");
+}
+
+static void put_object(struct response *response, const char *name, struct spoke_value value)
+{
+	if (value.len == 0)
+		return;
+	put_field(response, name);
+	if (response->error == SPOKE_OK)
+		response->error = spokei_json_append(response->out, value);
+}
+
+static struct spoke_span span_of(const char *text)
+{
+	return spokei_span(text, strlen(text));
+}
+
+static struct spoke_span error_text(const struct spokei_message *message)
+{
+	return message->error_text.len > 0 ? message->error_text
+					   : span_of(spoke_strerror(message->error));
 }
 
 static void put_error(struct response *response)
 {
 	const struct spokei_message *message = response->message;
-	struct spoke_span text = message->error_text;
-	const char *name = spoke_errname(message->error);
-	char number[NUMBER_MAX];
 
-	if (text.len == 0) {
-		text.data = spoke_strerror(message->error);
-		text.len = strlen(text.data);
-	}
-	put_field(response, SPOKEI_HTTP_ERROR_ERROR);
-	put_string(response, (struct spoke_span){ name, strlen(name) });
-	put_field(response, SPOKEI_HTTP_ERROR_CODE);
-	(void)snprintf(number, sizeof(number), "%d", (int)message->error_code);
-	put_text(response, number);
-	put_field(response, SPOKEI_HTTP_ERROR_TEXT);
-	put_string(response, text);
-	put_field(response, SPOKEI_HTTP_ERROR_WRITTEN);
-	put_text(response, may_have_run(message) ? "true" : "false");
-	if (message->error_class.len > 0) {
-		put_field(response, SPOKEI_HTTP_ERROR_CLASS);
-		put_string(response, message->error_class);
-	}
-	if (message->value.len > 0) {
-		put_field(response, SPOKEI_HTTP_ERROR_MEMBERS);
-		if (response->error == SPOKE_OK)
-			response->error = spokei_json_append(response->out, message->value);
-	}
+#define PUT_FIELD(name, type, always, value) put_##type(response, name, value);
+	SPOKEI_HTTP_ERROR_FIELDS(PUT_FIELD)
+#undef PUT_FIELD
 	put(response, TEXT("}"));
 }
 
