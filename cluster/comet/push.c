@@ -504,8 +504,11 @@ uint32_t spoke_comet_kick(struct spoke_comet *comet, struct spoke_span id, const
 
 uint32_t spoke_comet_connections(const struct spoke_comet *comet, struct spoke_span id)
 {
-	const struct spokei_comet_user *user = spokei_comet_find(comet, id);
+	const struct spokei_comet_user *user;
 
+	if (spokei_engine_check(comet->engine))
+		return 0;
+	user = spokei_comet_find(comet, id);
 	return user ? user->count : 0;
 }
 
@@ -513,6 +516,8 @@ size_t spoke_comet_users(const struct spoke_comet *comet, struct spoke_span *use
 {
 	size_t count = 0;
 
+	if (spokei_engine_check(comet->engine))
+		return 0;
 	for (uint32_t i = 0; i < comet->bucket_count && count < max; i++) {
 		const struct spokei_comet_user *user = comet->buckets[i];
 

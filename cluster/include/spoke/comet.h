@@ -330,11 +330,11 @@ SPOKE_API SPOKE_MUST_USE int spoke_comet_push_all(struct spoke_comet *comet,
 SPOKE_API uint32_t spoke_comet_kick(struct spoke_comet *comet, struct spoke_span user,
 				    const char *reason);
 
-/* Returns the number of connections of a user; 0: none. */
+/* Returns the number of connections of a user; 0: none, or another thread than the engine's. */
 SPOKE_API uint32_t spoke_comet_connections(const struct spoke_comet *comet, struct spoke_span user);
 
 /* Lists users that have a connection, at most `max`, in no particular order. The spans are valid
- * until the turn ends. Returns their total number. */
+ * until the turn ends. Returns their total number; 0 also on another thread. */
 SPOKE_API size_t spoke_comet_users(const struct spoke_comet *comet, struct spoke_span *users,
 				   size_t max);
 

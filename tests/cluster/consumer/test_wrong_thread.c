@@ -34,9 +34,9 @@ static struct {
 	struct spoke_comet_entry entry;
 	struct spoke_consumer *retrying;
 	struct spoke_ticket ticket;
-	int socket;  /* of a client that waits for the authorizer */
-	int allowed; /* functions that were not refused; -1: the handler has not run */
-	int error;   /* of the call */
+	int sockets[2]; /* of ann, and of a client that waits for the authorizer */
+	int allowed;    /* functions that were not refused; -1: the handler has not run */
+	int error;      /* of the call */
 } rig;
 
 static void nothing_due(struct spoke_alarm *alarm)
@@ -44,13 +44,15 @@ static void nothing_due(struct spoke_alarm *alarm)
 	(void)alarm;
 }
 
-/* Keeps the client waiting. */
+/* Admits ann, and keeps other clients waiting. */
 static void authorize(void *arg, struct spoke_comet_entry entry,
 		      const struct spoke_comet_request *request)
 {
 	(void)arg;
-	(void)request;
-	rig.entry = entry;
+	if (request->query.len > 0)
+		assert_true(spoke_comet_admit(entry, spoke_comet_text("ann")));
+	else
+		rig.entry = entry;
 }
 
 static void nothing_came(struct spoke_signal *signal)
@@ -141,8 +143,11 @@ static int count_of_objects(void)
 		spoke_engine_drain(rig.engine, 0),
 		spoke_engine_log(rig.engine, "off"),
 	};
+	struct spoke_span user;
 	int count = (int)spoke_comet_kick(rig.gateway, spoke_comet_text("ann"), NULL);
 
+	count += (int)spoke_comet_connections(rig.gateway, spoke_comet_text("ann"));
+	count += (int)spoke_comet_users(rig.gateway, &user, 1);
 	count += spoke_comet_admit(rig.entry, spoke_comet_text("ann"));
 	count += spoke_comet_refuse(rig.entry, NULL);
 	count += spoke_comet_later(rig.entry);
@@ -187,12 +192,15 @@ static void make_ticket(void)
 		assert_int_equal(spoke_engine_turn(rig.engine, true), 0);
 }
 
-/* Has a client of the gateway wait for the authorizer. */
-static void make_entry(void)
+/* Has a client of the gateway ask for a path. */
+static void ask_gateway(const char *path, int *socket)
 {
-	static const char request[] = "GET /spoke/events HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-				      "Accept: text/event-stream\r\n\r\n";
-	const struct iovec part = { (void *)(uintptr_t)request, sizeof(request) - 1 };
+	char request[128];
+	const int len = snprintf(request, sizeof(request),
+				 "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+				 "Accept: text/event-stream\r\n\r\n",
+				 path);
+	const struct iovec part = { request, (size_t)len };
 	const struct spoke_env *env = spoke_host_env();
 	struct spoke_address to;
 	char address[128];
@@ -200,12 +208,21 @@ static void make_entry(void)
 
 	assert_true(spoke_comet_address(rig.gateway, 0, address, sizeof(address)) > 0);
 	assert_int_equal(env->net->parse(env->ctx, address, &to), 0);
-	(void)env->net->connect(env->ctx, &to, &rig.socket);
+	(void)env->net->connect(env->ctx, &to, socket);
 	do {
 		assert_int_equal(spoke_engine_turn(rig.engine, false), 0);
-		wrote = env->net->write(env->ctx, rig.socket, &part, 1);
+		wrote = env->net->write(env->ctx, *socket, &part, 1);
 	} while (wrote == -EAGAIN || wrote == -ENOTCONN);
 	assert_int_equal(wrote, part.iov_len);
+}
+
+/* Has a user connected to the gateway, and a client that waits for the authorizer. */
+static void make_entries(void)
+{
+	ask_gateway("/spoke/events?ann", &rig.sockets[0]);
+	while (spoke_comet_connections(rig.gateway, spoke_comet_text("ann")) == 0)
+		assert_int_equal(spoke_engine_turn(rig.engine, true), 0);
+	ask_gateway("/spoke/events", &rig.sockets[1]);
 	while (rig.entry.comet == NULL)
 		assert_int_equal(spoke_engine_turn(rig.engine, true), 0);
 }
@@ -214,7 +231,8 @@ static void tear_down(void)
 {
 	spoke_engine_free(rig.engine);
 	spoke_config_free(rig.config);
-	spoke_host_env()->net->close(spoke_host_env()->ctx, rig.socket);
+	for (size_t i = 0; i < sizeof(rig.sockets) / sizeof(rig.sockets[0]); i++)
+		spoke_host_env()->net->close(spoke_host_env()->ctx, rig.sockets[i]);
 }
 
 static void set_up(void)
@@ -248,7 +266,7 @@ static void set_up(void)
 	assert_int_equal(spoke_leases_new(rig.engine, &leasing, &rig.leases), 0);
 	assert_int_equal(spoke_alarm_after(rig.engine, &rig.alarm, 3600000 * MS, nothing_due), 0);
 	make_ticket();
-	make_entry();
+	make_entries();
 }
 
 TEST(handlers_of_the_pool_are_refused_with_ethread)
