@@ -298,9 +298,7 @@ uint32_t spokei_comet_retry(const struct spoke_comet *comet);
 
 /* --- message.c */
 
-/* Memory that counts against bytes_max, not initialised; NULL: there is none; and the bytes that
- * are left. The limit may have become less than the bytes in use. */
-uint64_t spokei_comet_room(const struct spoke_comet *comet);
+/* Memory that counts against bytes_max, not initialised; NULL: there is none. */
 void *spokei_comet_take(struct spoke_comet *comet, size_t size);
 void spokei_comet_give(struct spoke_comet *comet, void *memory, size_t size);
 
@@ -442,33 +440,6 @@ uint16_t spokei_comet_listed(struct spoke_span name, const char *list);
  */
 const char *spokei_comet_cors(const struct spoke_comet *comet, uint16_t origin,
 			      char out[SPOKEI_COMET_CORS]);
-
-void spokei_comet_respond_text(struct spokei_http_conn *http, int status, const char *allow,
-			       const char *sentence);
-
-/* Answers with a head that transport/http does not write, given without its last line end. */
-void spokei_comet_respond_raw(struct spokei_http_conn *http, const char *head);
-
-/* Makes a connection of the gateway's own; NULL: it is closed. */
-struct spokei_comet_conn *spokei_comet_detach(struct spokei_http_conn *http,
-					      enum spoke_comet_kind kind,
-					      struct spokei_comet_user *user);
-
-/* Writes the head that accepts a WebSocket, SPOKEI_COMET_HEAD bytes at most; returns its bytes. */
-#define SPOKEI_COMET_HEAD 512u
-size_t spokei_comet_print_upgrade(const char *key, char *head);
-
-/* Refuses a WebSocket. Pages see a close code, but no status of HTTP. */
-void spokei_comet_refuse_socket(struct spokei_http_conn *http, const char *key, unsigned code,
-				const char *reason);
-
-/* Tells a client to come again, later than usual. */
-void spokei_comet_come_again(struct spokei_http_conn *http, const struct spokei_comet_ask *ask);
-
-/* --- admit.c */
-
-/* Takes an ask off its HTTP connection, and frees it. */
-void spokei_comet_drop_ask(struct spoke_comet *comet, struct spokei_comet_ask *ask);
 
 /* Ends the ask that waits, with "come again". */
 void spokei_comet_unanswered(struct spokei_comet_ask *ask);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The door of a gateway: a request of a browser is checked, may have to come again, and waits for
- * the authorizer; and the answers to requests that do not become connections, or only for a moment.
+ * the authorizer, which admits it as a connection, refuses it, or has it come again; and the
+ * answers to requests that do not become connections, or only for a moment.
  */
 #include "cluster/comet/comet.h"
 #include "core/base/address.h"
@@ -17,10 +18,16 @@
 #include <stdio.h>
 
 #define NS_PER_MS UINT64_C(1000000)
-#define FEW_SHARE 20u /* of the rate: one address has opened few */
+#define UPGRADE_HEAD 512u /* bytes of the head that accepts a WebSocket, at most */
+#define FEW_SHARE 20u     /* of the rate: one address has opened few */
 #define UPGRADE_REQUIRED                                                                           \
 	"HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"     \
 	"Content-Length: 0\r\nConnection: close\r\n"
+
+#define EVENTS_HEAD                                                                                \
+	"HTTP/1.1 200 OK\r\nContent-Type: " SPOKEI_SSE_TYPE "\r\nCache-Control: no-store\r\n"      \
+	"X-Accel-Buffering: no\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n"
+#define NEVER_AGAIN "HTTP/1.1 204 No Content\r\nCache-Control: no-store\r\nConnection: close\r\n"
 
 /* --- for pages of other origins */
 
@@ -66,8 +73,8 @@ static void respond(struct spokei_http_conn *http, struct spokei_http_response r
 		spokei_http_close(http);
 }
 
-void spokei_comet_respond_text(struct spokei_http_conn *http, int status, const char *allow,
-			       const char *sentence)
+static void respond_text(struct spokei_http_conn *http, int status, const char *allow,
+			 const char *sentence)
 {
 	char line[SPOKEI_HTTP_SENTENCE];
 	const struct spokei_http_response response = {
@@ -96,9 +103,8 @@ static void respond_script(struct spokei_http_conn *http)
 }
 
 /* Makes a connection of the gateway's own; NULL: it is closed. */
-struct spokei_comet_conn *spokei_comet_detach(struct spokei_http_conn *http,
-					      enum spoke_comet_kind kind,
-					      struct spokei_comet_user *user)
+static struct spokei_comet_conn *detach(struct spokei_http_conn *http, enum spoke_comet_kind kind,
+					struct spokei_comet_user *user)
 {
 	const struct spokei_comet_door *door = spokei_http_user(http);
 	struct spokei_quota_peer *quota_peer = door->quota_peer;
@@ -117,12 +123,12 @@ struct spokei_comet_conn *spokei_comet_detach(struct spokei_http_conn *http,
 }
 
 /* Answers with a head that response.h does not write, and ends. */
-void spokei_comet_respond_raw(struct spokei_http_conn *http, const char *head)
+static void respond_raw(struct spokei_http_conn *http, const char *head)
 {
-	struct spokei_comet_conn *conn = spokei_comet_detach(http, SPOKE_COMET_EVENTS,
-							     spokei_comet_of(http)->nobody);
+	struct spokei_comet_conn *conn = detach(http, SPOKE_COMET_EVENTS,
+						spokei_comet_of(http)->nobody);
 
-	char bytes[SPOKEI_COMET_HEAD + SPOKEI_COMET_CORS];
+	char bytes[UPGRADE_HEAD + SPOKEI_COMET_CORS];
 	char cors[SPOKEI_COMET_CORS];
 	int len;
 
@@ -136,14 +142,13 @@ void spokei_comet_respond_raw(struct spokei_http_conn *http, const char *head)
 static void respond_page(struct spokei_http_conn *http)
 {
 	const struct spoke_comet *comet = spokei_comet_of(http);
-	struct spokei_comet_conn *conn = spokei_comet_detach(http, SPOKE_COMET_EVENTS,
-							     comet->nobody);
+	struct spokei_comet_conn *conn = detach(http, SPOKE_COMET_EVENTS, comet->nobody);
 
 	if (conn)
 		spokei_comet_end(conn, comet->page, strlen(comet->page));
 }
 
-size_t spokei_comet_print_upgrade(const char *key, char *head)
+static size_t print_upgrade(const char *key, char *head)
 {
 	const struct spokei_upgrade upgrade = { .key = { key, SPOKEI_COMET_KEY } };
 
@@ -151,24 +156,24 @@ size_t spokei_comet_print_upgrade(const char *key, char *head)
 }
 
 /* Refuses a WebSocket. Pages see a close code, but no status of HTTP. */
-void spokei_comet_refuse_socket(struct spokei_http_conn *http, const char *key, unsigned code,
-				const char *reason)
+static void refuse_socket(struct spokei_http_conn *http, const char *key, unsigned code,
+			  const char *reason)
 {
-	struct spokei_comet_conn *conn = spokei_comet_detach(http, SPOKE_COMET_SOCKET,
-							     spokei_comet_of(http)->nobody);
-	char bytes[SPOKEI_COMET_HEAD + 2 + SPOKEI_WEBSOCKET_CONTROL_MAX];
+	struct spokei_comet_conn *conn = detach(http, SPOKE_COMET_SOCKET,
+						spokei_comet_of(http)->nobody);
+	char bytes[UPGRADE_HEAD + 2 + SPOKEI_WEBSOCKET_CONTROL_MAX];
 	size_t len;
 
 	if (conn == NULL)
 		return;
-	len = spokei_comet_print_upgrade(key, bytes);
+	len = print_upgrade(key, bytes);
 	len += spokei_websocket_close(code, reason, (unsigned char *)bytes + len);
 	spokei_comet_end(conn, bytes, len);
 }
 
 /* Tells a client to come again, later than usual, with the id that it has. An EventSource comes
  * again after status 200 only. */
-void spokei_comet_come_again(struct spokei_http_conn *http, const struct spokei_comet_ask *ask)
+static void come_again(struct spokei_http_conn *http, const struct spokei_comet_ask *ask)
 {
 	const struct spoke_comet *comet = spokei_comet_of(http);
 	const uint64_t max_ns = comet->with.retry_max_ns;
@@ -184,7 +189,7 @@ void spokei_comet_come_again(struct spokei_http_conn *http, const struct spokei_
 		break;
 	case SPOKE_COMET_SOCKET:
 		(void)snprintf(text, sizeof(text), "retry=%u", retry_ms);
-		spokei_comet_refuse_socket(http, ask->key, SPOKEI_WEBSOCKET_LATER, text);
+		refuse_socket(http, ask->key, SPOKEI_WEBSOCKET_LATER, text);
 		break;
 	case SPOKE_COMET_POLL:
 		response.type = "application/json";
@@ -194,20 +199,235 @@ void spokei_comet_come_again(struct spokei_http_conn *http, const struct spokei_
 		respond(http, response, text);
 		break;
 	case SPOKE_COMET_SEND:
-		spokei_comet_respond_text(http, 503, NULL, "Try again later.");
+		respond_text(http, 503, NULL, "Try again later.");
 		break;
 	}
 }
 
-static const struct place {
-	const char *path;
-	enum spoke_comet_kind kind;
-} places[] = {
-	{ "/spoke/events", SPOKE_COMET_EVENTS },
-	{ "/spoke/socket", SPOKE_COMET_SOCKET },
-	{ "/spoke/poll", SPOKE_COMET_POLL },
-	{ "/spoke/send", SPOKE_COMET_SEND },
-};
+/* --- asks */
+
+static void drop_ask(struct spoke_comet *comet, struct spokei_comet_ask *ask)
+{
+	struct spokei_comet_door *door = spokei_http_user(ask->http);
+
+	door->ask = NULL;
+	spokei_list_remove(&ask->node);
+	spokei_comet_give(comet, ask->body, ask->body_len);
+	comet->figures[SPOKE_COMET_FIGURE_ASKING]--;
+	spokei_slab_give(&comet->ask_slab, ask->handle);
+}
+
+/* Ends an ask, and writes a copy without the body. */
+static void end_ask(struct spokei_comet_ask *ask, struct spokei_comet_ask *ret)
+{
+	*ret = *ask;
+	ret->body = NULL;
+	drop_ask(spokei_comet_of(ask->http), ask);
+}
+
+static struct spokei_comet_ask *find_ask(struct spoke_comet_entry entry)
+{
+	struct spokei_comet_ask *ask;
+
+	if (entry.comet == NULL || spokei_engine_check(entry.comet->engine) || entry.comet->closed)
+		return NULL;
+	ask = spokei_slab_get(&entry.comet->ask_slab, entry.handle);
+	return ask && ask->user_len == 0 ? ask : NULL;
+}
+
+/* --- admitted */
+
+/* The oldest connection of a user is the last of its list. There may be several too many, since the
+ * limit was changed. */
+static void close_extra(struct spokei_comet_user *user)
+{
+	struct spoke_comet *comet = user->comet;
+
+	while (user->count > comet->with.connections_per_user_max) {
+		struct spokei_comet_conn *oldest = user->at.here.first;
+
+		while (oldest->next)
+			oldest = oldest->next;
+		spokei_comet_count(comet, SPOKE_COMET_FIGURE_CLOSED_EXTRA);
+		spokei_comet_end_with(oldest, SPOKEI_COMET_EXTRA,
+				      "too many connections of this user");
+	}
+}
+
+/* The head and the event "hello" are one write. The browser learns the pause before it reconnects
+ * now, because a gateway that crashes cannot tell it. If "lost" follows, the browser keeps its old
+ * id until then: a connection that is cut in between would hide the loss. */
+static void greet(struct spokei_comet_conn *conn, const char *key)
+{
+	const struct spoke_comet *comet = conn->user->comet;
+	uint32_t retry_ms = spokei_comet_retry(comet);
+	char bytes[UPGRADE_HEAD + SPOKEI_COMET_CORS + SPOKEI_COMET_SAY];
+	char cors[SPOKEI_COMET_CORS];
+	char number[SPOKE_COMET_ID];
+	const char *id = conn->lost ? NULL : number;
+	char data[32];
+	size_t len;
+
+	(void)spokei_comet_print_id(comet, conn->cursor, number);
+	(void)snprintf(data, sizeof(data), "{\"retry\":%u}", retry_ms);
+	if (conn->kind == SPOKE_COMET_EVENTS) {
+		len = (size_t)snprintf(bytes, sizeof(bytes), EVENTS_HEAD "%s\r\n",
+				       spokei_comet_cors(comet, conn->origin, cors));
+		len += spokei_comet_say(SPOKEI_COMET_AS_EVENT, "hello", id, data, retry_ms,
+					bytes + len);
+	} else {
+		len = print_upgrade(key, bytes);
+		len += spokei_comet_say(SPOKEI_COMET_AS_FRAME, "hello", id, data, 0, bytes + len);
+	}
+	spokei_comet_write(conn, bytes, len);
+}
+
+/* Counts a client behind a proxy under its own address. Returns whether there is room. */
+static bool move_to_client(struct spoke_comet *comet, const struct spokei_comet_ask *ask)
+{
+	const struct spoke_env *env = comet->engine->env;
+	struct spokei_comet_door *door = spokei_http_user(ask->http);
+	struct spoke_address client;
+
+	if (ask->client[0] == '\0' || env->net->parse(env->ctx, ask->client, &client))
+		return true;
+	return spokei_quota_move(&comet->quota, door->quota_peer, &client, &door->quota_peer) ==
+	       SPOKE_OK;
+}
+
+static void open_ask(struct spoke_comet *comet, const struct spokei_comet_ask *ask,
+		     struct spoke_span id)
+{
+	struct spokei_comet_user *user;
+	struct spokei_comet_conn *conn;
+
+	if (comet->draining || !move_to_client(comet, ask) ||
+	    spokei_comet_find_or_make(comet, id, &user)) {
+		spokei_comet_count(comet, SPOKE_COMET_FIGURE_STORMED);
+		come_again(ask->http, ask);
+		return;
+	}
+	conn = detach(ask->http, (enum spoke_comet_kind)ask->kind, user);
+	if (conn == NULL)
+		return;
+	conn->lost = ask->lost;
+	if (ask->resumes)
+		conn->cursor = ask->cursor;
+	if (ask->resumes && ask->cursor >= user->floor && ask->cursor >= comet->all_floor)
+		spokei_comet_count(comet, SPOKE_COMET_FIGURE_RESUMED);
+	close_extra(user);
+	if (conn->kind != SPOKE_COMET_POLL)
+		greet(conn, ask->key);
+	else if (!ask->resumes && !ask->lost)
+		spokei_comet_answer(conn, 0); /* the client gets an id at once */
+}
+
+bool spoke_comet_admit(struct spoke_comet_entry entry, struct spoke_span user)
+{
+	struct spokei_comet_ask *ask = find_ask(entry);
+	struct spokei_comet_ask copy;
+
+	if (ask == NULL)
+		return false;
+	if (!spokei_comet_is_user(user)) {
+		spokei_event(entry.comet->engine, SPOKE_EINVAL,
+			     "comet: the authorizer has admitted a user with an invalid id");
+		return spoke_comet_refuse(entry, NULL);
+	}
+	if (ask->kind == SPOKE_COMET_SEND) {
+		ask->user_len = (uint8_t)user.len;
+		memcpy(ask->user, user.data, user.len);
+		spokei_list_remove(&ask->node);
+		spokei_list_append(&entry.comet->sends, &ask->node);
+		spokei_engine_soon(entry.comet->engine, &entry.comet->pass);
+		return true;
+	}
+	end_ask(ask, &copy);
+	open_ask(entry.comet, &copy, user);
+	return true;
+}
+
+bool spoke_comet_refuse(struct spoke_comet_entry entry, const char *reason)
+{
+	struct spokei_comet_ask *ask = find_ask(entry);
+	struct spokei_comet_ask copy;
+
+	if (ask == NULL)
+		return false;
+	end_ask(ask, &copy);
+	spokei_comet_count(entry.comet, SPOKE_COMET_FIGURE_REFUSED);
+	if (copy.kind == SPOKE_COMET_SOCKET)
+		refuse_socket(copy.http, copy.key, SPOKEI_COMET_REFUSED, reason);
+	else if (copy.kind == SPOKE_COMET_EVENTS)
+		respond_raw(copy.http, NEVER_AGAIN);
+	else
+		respond_text(copy.http, 403, NULL, "The authorizer has refused.");
+	return true;
+}
+
+bool spoke_comet_later(struct spoke_comet_entry entry)
+{
+	struct spokei_comet_ask *ask = find_ask(entry);
+	struct spokei_comet_ask copy;
+
+	if (ask == NULL)
+		return false;
+	end_ask(ask, &copy);
+	come_again(copy.http, &copy);
+	return true;
+}
+
+void spokei_comet_unanswered(struct spokei_comet_ask *ask)
+{
+	struct spokei_comet_ask copy;
+
+	spokei_comet_count(spokei_comet_of(ask->http), SPOKE_COMET_FIGURE_UNANSWERED);
+	end_ask(ask, &copy);
+	come_again(copy.http, &copy);
+}
+
+/* A user has as many texts a second by POST as one connection by frames. */
+static bool posts_flood(struct spokei_comet_user *user)
+{
+	const struct spoke_comet *comet = user->comet;
+	uint16_t second = (uint16_t)(spokei_comet_ms(comet) / 1000);
+
+	if (user->second != second) {
+		user->second = second;
+		user->posts = 0;
+	}
+	if (user->posts >= comet->with.frames_per_second)
+		return true;
+	user->posts++;
+	return false;
+}
+
+void spokei_comet_deliver(struct spoke_comet *comet)
+{
+	while (!comet->closed && !spokei_list_empty(&comet->sends)) {
+		struct spokei_comet_ask *ask = spoke_container_of(spokei_list_first(&comet->sends),
+								  struct spokei_comet_ask, node);
+		struct spokei_comet_ask copy = *ask;
+		const struct spoke_span id = { copy.user, copy.user_len };
+		struct spokei_comet_user *user;
+
+		ask->body = NULL;
+		ask->body_len = 0;
+		drop_ask(comet, ask);
+		if (spokei_comet_find_or_make(comet, id, &user)) {
+			spokei_comet_count(comet, SPOKE_COMET_FIGURE_STORMED);
+			come_again(copy.http, &copy);
+		} else if (posts_flood(user)) {
+			respond_text(copy.http, 429, NULL, "Too many messages in a second.");
+		} else {
+			respond_text(copy.http, 202, NULL, "accepted");
+			spokei_comet_count(comet, SPOKE_COMET_FIGURE_RECEIVED);
+			comet->with.message(comet->with.arg, id,
+					    (struct spoke_span){ copy.body, copy.body_len });
+		}
+		spokei_comet_give(comet, copy.body, copy.body_len);
+	}
+}
 
 /* --- checks */
 
@@ -366,12 +586,11 @@ static bool read_upgrade(struct spokei_http_conn *http, const struct spokei_http
 	if (once)
 		status = spokei_upgrade_check(&upgrade);
 	if (status == 426) {
-		spokei_comet_respond_raw(http, UPGRADE_REQUIRED);
+		respond_raw(http, UPGRADE_REQUIRED);
 		return false;
 	}
 	if (status != 101 || upgrade.key.len != SPOKEI_COMET_KEY) {
-		spokei_comet_respond_text(http, 400, NULL,
-					  "This is not a valid handshake of WebSocket.");
+		respond_text(http, 400, NULL, "This is not a valid handshake of WebSocket.");
 		return false;
 	}
 	memcpy(ask->key, upgrade.key.data, SPOKEI_COMET_KEY);
@@ -513,11 +732,9 @@ static void serve(struct spokei_http_conn *http, const struct spokei_http_reques
 	if (!is_welcome(comet, request, kind, door->origin)) {
 		spokei_comet_count(comet, SPOKE_COMET_FIGURE_REFUSED_ORIGIN);
 		if (kind == SPOKE_COMET_SOCKET)
-			spokei_comet_refuse_socket(http, given.key, SPOKEI_COMET_ORIGIN,
-						   "origin not allowed");
+			refuse_socket(http, given.key, SPOKEI_COMET_ORIGIN, "origin not allowed");
 		else
-			spokei_comet_respond_text(http, 403, NULL,
-						  "Pages of this origin are not allowed here.");
+			respond_text(http, 403, NULL, "Pages of this origin are not allowed here.");
 		return;
 	}
 	if (kind == SPOKE_COMET_SEND)
@@ -531,8 +748,18 @@ static void serve(struct spokei_http_conn *http, const struct spokei_http_reques
 		return;
 	}
 	spokei_comet_count(comet, SPOKE_COMET_FIGURE_STORMED);
-	spokei_comet_come_again(http, &given);
+	come_again(http, &given);
 }
+
+static const struct place {
+	const char *path;
+	enum spoke_comet_kind kind;
+} places[] = {
+	{ "/spoke/events", SPOKE_COMET_EVENTS },
+	{ "/spoke/socket", SPOKE_COMET_SOCKET },
+	{ "/spoke/poll", SPOKE_COMET_POLL },
+	{ "/spoke/send", SPOKE_COMET_SEND },
+};
 
 static void serve_place(struct spokei_http_conn *http, const struct spokei_http_request *request,
 			const struct place *place)
@@ -540,13 +767,11 @@ static void serve_place(struct spokei_http_conn *http, const struct spokei_http_
 	bool sends = place->kind == SPOKE_COMET_SEND;
 
 	if (sends && spokei_comet_of(http)->with.message == NULL)
-		spokei_comet_respond_text(http, 404, NULL,
-					  "This gateway takes no messages of pages.");
+		respond_text(http, 404, NULL, "This gateway takes no messages of pages.");
 	else if (request->method != (sends ? SPOKEI_HTTP_POST : SPOKEI_HTTP_GET))
-		spokei_comet_respond_text(http, 405, sends ? "POST" : "GET",
-					  "Another method is required.");
+		respond_text(http, 405, sends ? "POST" : "GET", "Another method is required.");
 	else if (sends && !spokei_utf8_all(request->body.data, request->body.len))
-		spokei_comet_respond_text(http, 400, NULL, "A message is a text in UTF-8.");
+		respond_text(http, 400, NULL, "A message is a text in UTF-8.");
 	else
 		serve(http, request, place->kind);
 }
@@ -554,10 +779,9 @@ static void serve_place(struct spokei_http_conn *http, const struct spokei_http_
 static void door_request(struct spokei_http_conn *http, const struct spokei_http_request *request)
 {
 	if (!is_our_host(http, request->host)) {
-		spokei_comet_respond_text(
-			http, 421, NULL,
-			"This gateway is served under localhost, its numeric address, and the "
-			"names in the option hosts.");
+		respond_text(http, 421, NULL,
+			     "This gateway is served under localhost, its numeric address, and the "
+			     "names in the option hosts.");
 		return;
 	}
 	if (spokei_http_is(request->path, "/spoke.js")) {
@@ -575,10 +799,9 @@ static void door_request(struct spokei_http_conn *http, const struct spokei_http
 			return;
 		}
 	}
-	spokei_comet_respond_text(
-		http, 404, NULL,
-		"The paths are /spoke/events /spoke/socket /spoke/poll /spoke.js, and POST "
-		"/spoke/send.");
+	respond_text(http, 404, NULL,
+		     "The paths are /spoke/events /spoke/socket /spoke/poll /spoke.js, and POST "
+		     "/spoke/send.");
 }
 
 /* spoke.js hands the sentence to its page. */
@@ -593,7 +816,7 @@ static void door_too_long(struct spokei_http_conn *http, const struct spokei_htt
 	(void)snprintf(sentence, sizeof(sentence),
 		       "A text of a page is limited to %u bytes (text.max).",
 		       (unsigned)comet->with.frame_max);
-	spokei_comet_respond_text(http, 413, NULL, sentence);
+	respond_text(http, 413, NULL, sentence);
 }
 
 static void door_closed(struct spokei_http_conn *http)
@@ -603,7 +826,7 @@ static void door_closed(struct spokei_http_conn *http)
 
 	spokei_quota_leave(&comet->quota, door->quota_peer);
 	if (door->ask)
-		spokei_comet_drop_ask(comet, door->ask);
+		drop_ask(comet, door->ask);
 	/* A drain may be over, once the turn ends. */
 	spokei_engine_dead(comet->engine, &comet->dead);
 }

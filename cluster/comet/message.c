@@ -15,7 +15,8 @@
 
 /* --- memory and numbers */
 
-uint64_t spokei_comet_room(const struct spoke_comet *comet)
+/* Returns the bytes that are left. The limit may have become less than the bytes in use. */
+static uint64_t room_of(const struct spoke_comet *comet)
 {
 	const uint64_t used = comet->figures[SPOKE_COMET_FIGURE_BYTES];
 
@@ -26,7 +27,7 @@ void *spokei_comet_take(struct spoke_comet *comet, size_t size)
 {
 	void *memory = NULL;
 
-	if (size <= spokei_comet_room(comet))
+	if (size <= room_of(comet))
 		memory = spokei_alloc_unset(comet->engine->env, size);
 	if (memory)
 		comet->figures[SPOKE_COMET_FIGURE_BYTES] += size;
@@ -148,7 +149,7 @@ int spokei_comet_make(struct spoke_comet *comet, const struct spoke_comet_messag
 
 	if (error)
 		return error;
-	if (size > spokei_comet_room(comet))
+	if (size > room_of(comet))
 		return SPOKE_ELIMIT;
 	message = spokei_comet_take(comet, size);
 	if (message == NULL)
