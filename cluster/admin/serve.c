@@ -28,7 +28,7 @@
 #define MARK_MAX 16u /* bytes between the two @ of a mark */
 
 /* A path that can be read. */
-struct place {
+struct resource {
 	const char *path;
 	const char *type;                                           /* of the body */
 	int (*write)(struct spoke_admin *admin, const char *nonce); /* writes admin->body */
@@ -150,22 +150,22 @@ static int write_actions(struct spoke_admin *admin, const char *nonce)
 	return json.error ? json.error : spokei_buffer_append(&admin->body, "\n", 1);
 }
 
-static const struct place places[] = {
+static const struct resource resources[] = {
 	{ "/", HTML, write_page, true },
 	{ "/status", JSON, write_status, false },
 	{ "/metrics", METRICS, write_metrics, false },
 	{ "/settings", JSON, write_settings, false },
 	{ "/events", EVENTS, write_events, false },
 };
-static const struct place actions_place = { "/act", JSON, write_actions, false };
+static const struct resource actions_resource = { "/act", JSON, write_actions, false };
 
-static const struct place *find_place(struct spoke_span path)
+static const struct resource *find_resource(struct spoke_span path)
 {
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		if (spokei_http_is(path, places[i].path))
-			return &places[i];
+	for (size_t i = 0; i < sizeof(resources) / sizeof(resources[0]); i++) {
+		if (spokei_span_is(path, resources[i].path))
+			return &resources[i];
 	}
-	return spokei_http_is(path, actions_place.path) ? &actions_place : NULL;
+	return spokei_span_is(path, actions_resource.path) ? &actions_resource : NULL;
 }
 
 /* --- streams: twice a second, one document with all that is new is written to all of them. The
@@ -280,21 +280,21 @@ static void respond_text(struct spokei_http_conn *conn, int status, const char *
 }
 
 /* The body is made first, because its length is part of the head. */
-static int respond_place(struct spokei_http_conn *conn, const struct place *place)
+static int respond_resource(struct spokei_http_conn *conn, const struct resource *resource)
 {
 	struct spoke_admin *admin = spokei_admin_of(conn);
-	struct spokei_http_response response = { .status = 200, .type = place->type };
+	struct spokei_http_response response = { .status = 200, .type = resource->type };
 	char nonce[SPOKEI_HTTP_NONCE];
 	const void *body;
 	int error;
 
 	spokei_http_make_nonce(admin->engine->env, nonce);
-	response.nonce = place->has_nonce ? nonce : NULL;
+	response.nonce = resource->has_nonce ? nonce : NULL;
 	spokei_buffer_init(&admin->body, admin->engine->env, SPOKEI_ADMIN_BODY_MAX);
-	error = place->write(admin, nonce);
+	error = resource->write(admin, nonce);
 	response.len = spokei_buffer_len(&admin->body);
 	body = spokei_buffer_data(&admin->body);
-	if (error == SPOKE_OK && place->write == write_events)
+	if (error == SPOKE_OK && resource->write == write_events)
 		error = spokei_http_stream(conn, &response, body);
 	else if (error == SPOKE_OK)
 		error = spokei_http_respond(conn, &response, body);
@@ -302,9 +302,9 @@ static int respond_place(struct spokei_http_conn *conn, const struct place *plac
 	return error;
 }
 
-static void serve_place(struct spokei_http_conn *conn, const struct place *place)
+static void serve_resource(struct spokei_http_conn *conn, const struct resource *resource)
 {
-	if (respond_place(conn, place)) {
+	if (respond_resource(conn, resource)) {
 		respond_text(conn, 503, NULL, "There is not enough memory for this response.");
 		return;
 	}
@@ -363,7 +363,7 @@ static void serve_action(struct spokei_http_conn *conn, const struct spokei_http
 	if (!is_trusted(conn, request))
 		return;
 	for (size_t i = 0; i < admin->action_count; i++) {
-		if (spokei_http_is(name, admin->actions[i].name)) {
+		if (spokei_span_is(name, admin->actions[i].name)) {
 			viewer->action = &admin->actions[i];
 			respond_text(conn, 202, NULL, viewer->action->sentence);
 			return;
@@ -371,11 +371,6 @@ static void serve_action(struct spokei_http_conn *conn, const struct spokei_http
 	}
 	respond_text(conn, 404, NULL,
 		     "There is no such action; GET /act with the token lists them.");
-}
-
-static bool begins_with(struct spoke_span path, const char *text)
-{
-	return path.len >= strlen(text) && memcmp(path.data, text, strlen(text)) == 0;
 }
 
 /* Is the Host header one of this page's names? See guard.h. */
@@ -468,8 +463,8 @@ static bool is_ready(const struct spoke_engine *engine, bool with_consumers, cha
 
 static bool is_probe(struct spoke_span path)
 {
-	return spokei_http_is(path, LIVE) || spokei_http_is(path, READY) ||
-	       spokei_http_is(path, READY_CONSUMERS);
+	return spokei_span_is(path, LIVE) || spokei_span_is(path, READY) ||
+	       spokei_span_is(path, READY_CONSUMERS);
 }
 
 /* An engine that answers is alive. */
@@ -478,9 +473,9 @@ static void serve_probe(struct spokei_http_conn *conn, struct spoke_span path)
 	const struct spoke_engine *engine = spokei_admin_of(conn)->engine;
 	char why[WHY];
 
-	if (spokei_http_is(path, LIVE))
+	if (spokei_span_is(path, LIVE))
 		respond_text(conn, 200, NULL, "alive");
-	else if (is_ready(engine, spokei_http_is(path, READY_CONSUMERS), why))
+	else if (is_ready(engine, spokei_span_is(path, READY_CONSUMERS), why))
 		respond_text(conn, 200, NULL, "ready");
 	else
 		respond_text(conn, 503, NULL, why);
@@ -488,8 +483,8 @@ static void serve_probe(struct spokei_http_conn *conn, struct spoke_span path)
 
 /* --- connections */
 
-/* Takes a viewer's place. Returns false if there is none. */
-static bool take_place(struct spokei_http_conn *conn)
+/* Counts a viewer. Returns false if there are too many. */
+static bool note_viewer(struct spokei_http_conn *conn)
 {
 	struct spoke_admin *admin = spokei_admin_of(conn);
 	struct spokei_viewer *viewer = spokei_http_user(conn);
@@ -503,10 +498,10 @@ static bool take_place(struct spokei_http_conn *conn)
 
 static void viewer_request(struct spokei_http_conn *conn, const struct spokei_http_request *request)
 {
-	const struct place *place = find_place(request->path);
+	const struct resource *resource = find_resource(request->path);
 
-	/* A response would keep a place that is for probes. */
-	if (!is_probe(request->path) && !take_place(conn)) {
+	/* A response would keep a connection that is for probes. */
+	if (!is_probe(request->path) && !note_viewer(conn)) {
 		spokei_http_close(conn);
 	} else if (!is_ours(conn, request->host)) {
 		respond_text(
@@ -514,25 +509,26 @@ static void viewer_request(struct spokei_http_conn *conn, const struct spokei_ht
 			"This page is served under localhost, its numeric address, and the names "
 			"in the option hosts; other names are rejected because they could "
 			"belong to another site.");
-	} else if (begins_with(request->path, ACT)) {
+	} else if (spokei_span_begins(request->path, ACT)) {
 		serve_action(conn, request);
-	} else if (place == NULL && !is_probe(request->path)) {
+	} else if (resource == NULL && !is_probe(request->path)) {
 		respond_text(conn, 404, NULL,
 			     "The paths are / /status /settings /metrics /events /live /ready "
 			     "/ready/consumers, and POST /act/NAME.");
 	} else if (request->method != SPOKEI_HTTP_GET && request->method != SPOKEI_HTTP_HEAD) {
 		respond_text(conn, 405, READERS, "This path can only be read.");
-	} else if (place == NULL) {
+	} else if (resource == NULL) {
 		serve_probe(conn, request->path);
-	} else if (place->write == write_events && !has_room_for_stream(spokei_admin_of(conn))) {
+	} else if (resource->write == write_events && !has_room_for_stream(spokei_admin_of(conn))) {
 		respond_text(conn, 503, NULL,
 			     "The limit of streams is reached; see the option viewers_max.");
-	} else if (place == &actions_place ? is_trusted(conn, request) : may_read(conn, request)) {
-		serve_place(conn, place);
+	} else if (resource == &actions_resource ? is_trusted(conn, request)
+						 : may_read(conn, request)) {
+		serve_resource(conn, resource);
 	}
 }
 
-static void leave_place(struct spokei_http_conn *conn)
+static void forget_viewer(struct spokei_http_conn *conn)
 {
 	struct spokei_viewer *viewer = spokei_http_user(conn);
 
@@ -549,7 +545,7 @@ static void viewer_sent(struct spokei_http_conn *conn)
 	const struct spoke_admin_action *action = viewer->action;
 	char peer[SPOKEI_HTTP_ADDRESS];
 
-	leave_place(conn);
+	forget_viewer(conn);
 	viewer->action = NULL;
 	if (action == NULL)
 		return;
@@ -565,7 +561,7 @@ static void viewer_closed(struct spokei_http_conn *conn)
 	const struct spokei_viewer *viewer = spokei_http_user(conn);
 
 	spokei_quota_leave(&admin->quota, viewer->quota_peer);
-	leave_place(conn);
+	forget_viewer(conn);
 	if (admin->http.stream_count == 0)
 		watch_streams(admin);
 }

@@ -223,11 +223,6 @@ static struct owner part_of(const char *kind, const struct spokei_settings *sett
 
 /* --- consumers */
 
-static struct spoke_span span_of(const char *text)
-{
-	return spokei_span(text, strlen(text));
-}
-
 static void show_method(struct report *report, const struct spokei_consumer_view *view,
 			const struct spoke_method *method)
 {
@@ -239,7 +234,7 @@ static void show_method(struct report *report, const struct spokei_consumer_view
 	owner.calls = &method->settings;
 	(void)snprintf(text, sizeof(text), "%.*s.%s", (int)method->service.len,
 		       method->service.len ? (const char *)method->service.data : "", method->name);
-	owner.name = span_of(text);
+	owner.name = spokei_span_of(text);
 	if (!may_compare(report) ||
 	    spokei_settings_method_values(view->all, &name, &method->said, &values))
 		return;
@@ -252,7 +247,7 @@ static void show_consumer(struct report *report, struct spokei_member *member)
 	const struct spoke_list *methods = &view.caller->methods;
 	struct owner owner = owner_of("consumer", &view.all->keys);
 
-	owner.name = span_of(view.service);
+	owner.name = spokei_span_of(view.service);
 	owner.calls = view.settings;
 	show_owner(report, &owner);
 	for (struct spoke_list *node = methods->next; node != methods; node = node->next)
@@ -276,7 +271,7 @@ static void show_handler(struct report *report, const struct spokei_provider_vie
 		       service.len ? (const char *)service.data : "",
 		       method.len ? (int)method.len : 1,
 		       method.len ? (const char *)method.data : "*");
-	owner.name = span_of(name);
+	owner.name = spokei_span_of(name);
 	owner.within = 1u << SPOKEI_IN_PROVIDER;
 	spokei_settings_route(&view->settings->keys, route, &values);
 	show_owner(report, &owner);
@@ -292,7 +287,7 @@ static void show_provider(struct report *report, struct spokei_member *member)
 
 	if (view.addresses > 0)
 		(void)spoke_provider_address(provider, 0, address, sizeof(address));
-	owner.name = span_of(address);
+	owner.name = spokei_span_of(address);
 	show_owner(report, &owner);
 	for (struct spoke_list *node = all->next; node != all; node = node->next) {
 		const struct spokei_service *service =
@@ -349,7 +344,7 @@ static void show_comet(struct report *report, struct spokei_member *member)
 	char address[SPOKEI_PLACES_SHOWN] = "";
 
 	(void)spoke_comet_address(comet, 0, address, sizeof(address));
-	owner.name = span_of(address);
+	owner.name = spokei_span_of(address);
 	show_owner(report, &owner);
 }
 
@@ -367,7 +362,7 @@ static void show_leases(struct report *report, struct spokei_member *member)
 	};
 
 	spoke_leases_look(leases, &look);
-	owner.name = span_of(look.store);
+	owner.name = spokei_span_of(look.store);
 	values.text[SPOKEI_KEY_LEASE_STORE] = look.store;
 	show_owner(report, &owner);
 }

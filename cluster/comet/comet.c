@@ -5,6 +5,7 @@
 #include "cluster/config/settings.h"
 #include "core/engine/desk.h"
 #include "core/text/option.h"
+#include "transport/http/guard.h"
 #include "transport/listen/listener.h"
 
 #include <stdio.h>
@@ -56,15 +57,11 @@ static void preset(const struct spoke_comet *comet, struct spokei_listener *list
 	spokei_listener_preset(listener, comet->with.slow_ns, comet->with.send_buffer);
 }
 
-/* Returns the place of an origin of the former list in the present one. */
+/* Returns the number of an origin of the former list in the present one. */
 static uint16_t moved(const struct spoke_comet *comet, const char *former, uint16_t origin)
 {
-	const char *name = former + (origin ? origin - 1 : 0);
-
-	if (origin == 0)
-		return 0;
-	return spokei_comet_listed((struct spoke_span){ name, strcspn(name, ",") },
-				   comet->with.origins);
+	return (uint16_t)spokei_guard_listed(spokei_guard_origin_of(former, origin),
+					     comet->with.origins);
 }
 
 static void move_asks(const struct spoke_comet *comet, const struct spoke_list *asks,
@@ -78,7 +75,7 @@ static void move_asks(const struct spoke_comet *comet, const struct spoke_list *
 	}
 }
 
-/* Connections know their origin by its place in the list. Those without one are never answered, or
+/* Connections know their origin by its number in the list. Those without one are never answered, or
  * have been. */
 static void move_origins(struct spoke_comet *comet, const char *former)
 {

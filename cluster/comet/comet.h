@@ -183,7 +183,7 @@ struct spoke_comet {
 	struct spokei_member member;
 	struct spokei_settings *settings;
 	struct spoke_comet_options with; /* in force */
-	const char *origins;             /* that places of origins refer to */
+	const char *origins;             /* that numbers of origins refer to */
 	struct spokei_quota_limits connections;
 	char *page; /* the whole response for the document at /; NULL: none */
 	size_t page_size;
@@ -430,12 +430,9 @@ void spokei_comet_answer(struct spokei_comet_conn *conn, uint32_t again_ms);
 
 extern const struct spokei_http_up spokei_comet_up;
 
-/* Returns the place of a name in a list, counted from 1; 0: it is not in the list. */
-uint16_t spokei_comet_listed(struct spoke_span name, const char *list);
-
 /*
  * Writes the headers by which a browser lets a page of another origin read the answer. `origin` is
- * its place in the option origins, counted from 1; 0: the page is of the gateway's own origin,
+ * its number in the option origins, from 1 on; 0: the page is of the gateway's own origin,
  * which needs none. Returns `out`.
  */
 const char *spokei_comet_cors(const struct spoke_comet *comet, uint16_t origin,

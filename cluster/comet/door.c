@@ -31,30 +31,17 @@
 
 /* --- for pages of other origins */
 
-uint16_t spokei_comet_listed(struct spoke_span name, const char *list)
-{
-	const char *at = list;
-	struct spoke_span item;
-
-	while (spokei_option_item(&at, &item)) {
-		if (item.len > 0 && name.len == item.len &&
-		    memcmp(name.data, item.data, item.len) == 0)
-			return (uint16_t)((const char *)item.data - list + 1);
-	}
-	return 0;
-}
-
 const char *spokei_comet_cors(const struct spoke_comet *comet, uint16_t origin,
 			      char out[SPOKEI_COMET_CORS])
 {
-	const char *name = comet->with.origins + (origin ? origin - 1 : 0);
+	struct spoke_span name = spokei_guard_origin_of(comet->with.origins, origin);
 
 	out[0] = '\0';
-	if (origin > 0) {
+	if (name.len > 0) {
 		(void)snprintf(out, SPOKEI_COMET_CORS,
 			       "Access-Control-Allow-Origin: %.*s\r\n"
 			       "Access-Control-Allow-Credentials: true\r\nVary: Origin\r\n",
-			       (int)strcspn(name, ","), name);
+			       (int)name.len, (const char *)name.data);
 	}
 	return out;
 }
@@ -434,14 +421,8 @@ void spokei_comet_deliver(struct spoke_comet *comet)
 /* Is it the origin of the gateway, perhaps behind a proxy with TLS? */
 static bool is_own(struct spoke_span origin, struct spoke_span host)
 {
-	static const char tls[] = "https://";
-	const size_t len = sizeof(tls) - 1;
-
-	if (spokei_guard_origin(origin, host))
-		return true;
-	return host.data != NULL && host.len > 0 && origin.len == len + host.len &&
-	       memcmp(origin.data, tls, len) == 0 &&
-	       memcmp((const char *)origin.data + len, host.data, host.len) == 0;
+	return spokei_guard_origin(origin, host) ||
+	       spokei_guard_origin_at(origin, "https://", host);
 }
 
 /* The same-origin rule does not protect WebSockets, so they need an Origin; and so do POSTs. */
@@ -523,14 +504,13 @@ static void read_last(const struct spoke_comet *comet, const struct spokei_http_
 /* Returns the last address of the last X-Forwarded-For: the proxy has added it. */
 static struct spoke_span last_client(const struct spokei_http_request *request)
 {
-	static const char wanted[] = "x-forwarded-for";
 	struct spoke_span fields = request->fields;
 	struct spoke_span list = { NULL, 0 };
 	struct spoke_span name;
 	struct spoke_span value;
 
 	while (spokei_http_next_field(&fields, &name, &value)) {
-		if (spokei_http_is_any_case(name, wanted, sizeof(wanted) - 1))
+		if (spokei_span_is_any_case(name, "x-forwarded-for"))
 			list = value;
 	}
 	for (size_t i = list.len; i > 0; i--) {
@@ -558,7 +538,7 @@ static void read_client(const struct spokei_http_conn *http,
 		return;
 	spokei_http_peer(http, peer);
 	last = last_client(request);
-	if (spokei_comet_listed(spokei_address_host(peer), comet->with.proxies) == 0 ||
+	if (spokei_guard_listed(spokei_address_host(peer), comet->with.proxies) == 0 ||
 	    last.len == 0 || last.len > 47)
 		return;
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
@@ -728,7 +708,7 @@ static void serve(struct spokei_http_conn *http, const struct spokei_http_reques
 	if (kind == SPOKE_COMET_SOCKET && !read_upgrade(http, request, &given))
 		return;
 	if (request->origin.data)
-		door->origin = spokei_comet_listed(request->origin, comet->with.origins);
+		door->origin = (uint16_t)spokei_guard_listed(request->origin, comet->with.origins);
 	if (!is_welcome(comet, request, kind, door->origin)) {
 		spokei_comet_count(comet, SPOKE_COMET_FIGURE_REFUSED_ORIGIN);
 		if (kind == SPOKE_COMET_SOCKET)
@@ -751,20 +731,20 @@ static void serve(struct spokei_http_conn *http, const struct spokei_http_reques
 	come_again(http, &given);
 }
 
-static const struct place {
+static const struct resource {
 	const char *path;
 	enum spoke_comet_kind kind;
-} places[] = {
+} resources[] = {
 	{ "/spoke/events", SPOKE_COMET_EVENTS },
 	{ "/spoke/socket", SPOKE_COMET_SOCKET },
 	{ "/spoke/poll", SPOKE_COMET_POLL },
 	{ "/spoke/send", SPOKE_COMET_SEND },
 };
 
-static void serve_place(struct spokei_http_conn *http, const struct spokei_http_request *request,
-			const struct place *place)
+static void serve_resource(struct spokei_http_conn *http, const struct spokei_http_request *request,
+			   const struct resource *resource)
 {
-	bool sends = place->kind == SPOKE_COMET_SEND;
+	bool sends = resource->kind == SPOKE_COMET_SEND;
 
 	if (sends && spokei_comet_of(http)->with.message == NULL)
 		respond_text(http, 404, NULL, "This gateway takes no messages of pages.");
@@ -773,7 +753,7 @@ static void serve_place(struct spokei_http_conn *http, const struct spokei_http_
 	else if (sends && !spokei_utf8_all(request->body.data, request->body.len))
 		respond_text(http, 400, NULL, "A message is a text in UTF-8.");
 	else
-		serve(http, request, place->kind);
+		serve(http, request, resource->kind);
 }
 
 static void door_request(struct spokei_http_conn *http, const struct spokei_http_request *request)
@@ -784,18 +764,18 @@ static void door_request(struct spokei_http_conn *http, const struct spokei_http
 			     "names in the option hosts.");
 		return;
 	}
-	if (spokei_http_is(request->path, "/spoke.js")) {
+	if (spokei_span_is(request->path, "/spoke.js")) {
 		respond_script(http);
 		return;
 	}
 	if (spokei_comet_of(http)->page && request->method == SPOKEI_HTTP_GET &&
-	    spokei_http_is(request->path, "/")) {
+	    spokei_span_is(request->path, "/")) {
 		respond_page(http);
 		return;
 	}
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		if (spokei_http_is(request->path, places[i].path)) {
-			serve_place(http, request, &places[i]);
+	for (size_t i = 0; i < sizeof(resources) / sizeof(resources[0]); i++) {
+		if (spokei_span_is(request->path, resources[i].path)) {
+			serve_resource(http, request, &resources[i]);
 			return;
 		}
 	}
@@ -812,7 +792,7 @@ static void door_too_long(struct spokei_http_conn *http, const struct spokei_htt
 	char sentence[96];
 
 	if (request->origin.data)
-		door->origin = spokei_comet_listed(request->origin, comet->with.origins);
+		door->origin = (uint16_t)spokei_guard_listed(request->origin, comet->with.origins);
 	(void)snprintf(sentence, sizeof(sentence),
 		       "A text of a page is limited to %u bytes (text.max).",
 		       (unsigned)comet->with.frame_max);

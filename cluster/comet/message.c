@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages of a gateway: their ids, their encoded forms, and the rings that keep them. */
 #include "cluster/comet/comet.h"
+#include "core/base/span.h"
 #include "core/text/encoding.h"
 #include "transport/http/response.h"
 #include "transport/http/websocket.h"
@@ -106,7 +107,7 @@ bool spokei_comet_is_reserved(struct spoke_span event)
 					     "closed", "down", "unsent" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (event.len == strlen(names[i]) && memcmp(event.data, names[i], event.len) == 0)
+		if (spokei_span_is(event, names[i]))
 			return true;
 	}
 	return false;

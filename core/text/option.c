@@ -9,6 +9,7 @@
 #include "timer/base.h"
 
 #include "core/base/log.h"
+#include "core/base/span.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -305,11 +306,7 @@ bool spokei_option_item(const char **at, struct spoke_span *ret)
 		return false;
 	end = begin + strcspn(begin, ",");
 	*at = *end ? end + 1 : NULL;
-	while (begin < end && (*begin == ' ' || *begin == '\t'))
-		begin++;
-	while (end > begin && (end[-1] == ' ' || end[-1] == '\t'))
-		end--;
-	*ret = (struct spoke_span){ (const unsigned char *)begin, (size_t)(end - begin) };
+	*ret = spokei_span_trim(spokei_span(begin, (size_t)(end - begin)));
 	return true;
 }
 
@@ -464,11 +461,6 @@ static unsigned smaller(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-static char to_small(char letter)
-{
-	return letter >= 'A' && letter <= 'Z' ? (char)(letter - 'A' + 'a') : letter;
-}
-
 /* Returns how many letters must be added, dropped or exchanged to turn one name into the other,
  * ignoring case. The second name is at most NAME_BYTES_MAX long. */
 static unsigned distance_between(const char *a, const char *b)
@@ -483,7 +475,8 @@ static unsigned distance_between(const char *a, const char *b)
 
 		row[0] = i;
 		for (size_t j = 1; j <= len; j++) {
-			unsigned changed = corner + (to_small(a[i - 1]) != to_small(b[j - 1]));
+			unsigned changed = corner +
+					   (spokei_lower(a[i - 1]) != spokei_lower(b[j - 1]));
 
 			corner = row[j];
 			row[j] = smaller(changed, 1 + smaller(row[j], row[j - 1]));

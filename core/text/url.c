@@ -9,6 +9,7 @@
 
 #include "core/base/env.h"
 #include "core/base/log.h"
+#include "core/base/span.h"
 #include "core/text/encoding.h"
 #include "core/text/range.h"
 #include "core/text/secret.h"
@@ -55,11 +56,6 @@ struct split {
 static size_t end_of(struct slice slice)
 {
 	return slice.at + slice.len;
-}
-
-static char to_lower(char byte)
-{
-	return byte >= 'A' && byte <= 'Z' ? (char)(byte - 'A' + 'a') : byte;
 }
 
 /* Notes the error and its position; returns `code`. */
@@ -132,7 +128,7 @@ static bool cut_name(const struct split *split, struct slice *scheme, const char
 	if (scheme->len < len)
 		return false;
 	for (size_t i = 1; i <= len; i++)
-		if (to_lower(split->text[scheme->len - i]) != name[strlen(name) - i])
+		if (spokei_lower(split->text[scheme->len - i]) != name[strlen(name) - i])
 			return false;
 	scheme->len -= len;
 	return true;
@@ -189,7 +185,7 @@ static int check_ipv6(struct split *split)
 	struct spokei_machine machine;
 
 	for (size_t at = split->host.at; at < zone; at++) {
-		char byte = to_lower(split->text[at]);
+		char byte = spokei_lower(split->text[at]);
 
 		if (!is_digit(byte) && (byte < 'a' || byte > 'f') && strchr(":.", byte) == NULL)
 			return refuse(split, at,
@@ -253,7 +249,7 @@ static bool is_scheme(const struct split *split, const char *name)
 	if (split->scheme.len != strlen(name))
 		return false;
 	for (size_t i = 0; name[i]; i++)
-		if (to_lower(split->text[i]) != name[i])
+		if (spokei_lower(split->text[i]) != name[i])
 			return false;
 	return true;
 }
@@ -448,7 +444,7 @@ static int read_lower(struct reader *reader, struct slice slice, const char **re
 	if (error)
 		return error;
 	for (; *string != '\0' && *string != '%'; string++)
-		*string = to_lower(*string);
+		*string = spokei_lower(*string);
 	return SPOKE_OK;
 }
 

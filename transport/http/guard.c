@@ -13,11 +13,6 @@
 /* Browsers send wildcard addresses to loopback, and no foreign name can be a wildcard. */
 #define OWN_NAMES "localhost,[::1],0.0.0.0,[::]"
 
-static bool equals(struct spoke_span span, const char *text, size_t len)
-{
-	return span.len == len && len > 0 && memcmp(span.data, text, len) == 0;
-}
-
 /* Removes the port, if there is one. "[::1]:80" keeps its brackets. */
 static struct spoke_span host_of(struct spoke_span host)
 {
@@ -57,7 +52,7 @@ static bool is_ipv4(struct spoke_span host)
 
 static bool is_loopback(struct spoke_span host)
 {
-	return host.len > 4 && memcmp(host.data, "127.", 4) == 0 && is_ipv4(host);
+	return spokei_span_begins(host, "127.") && is_ipv4(host);
 }
 
 /* Is it one of the comma-separated names, in either case? */
@@ -66,7 +61,7 @@ static bool is_named(struct spoke_span host, const char *names)
 	struct spoke_span name;
 
 	while (spokei_option_item(&names, &name)) {
-		if (name.len > 0 && spokei_http_is_any_case(host, name.data, name.len))
+		if (name.len > 0 && spokei_span_same_letters(host, name))
 			return true;
 	}
 	return false;
@@ -76,19 +71,18 @@ static bool is_named(struct spoke_span host, const char *names)
 static struct spoke_span unmapped(struct spoke_span host)
 {
 	static const char mapped[] = "[::ffff:";
-	const size_t len = sizeof(mapped) - 1;
-	const char *text = host.data;
 	struct spoke_span inside;
 
-	if (host.len <= len + 1 || memcmp(text, mapped, len) != 0 || text[host.len - 1] != ']')
+	if (!spokei_span_begins(host, mapped) || !spokei_span_ends(host, "]"))
 		return host;
-	inside = (struct spoke_span){ text + len, host.len - len - 1 };
+	inside = spokei_span_after(host, sizeof(mapped) - 1);
+	inside.len--;
 	return is_ipv4(inside) ? inside : host;
 }
 
 bool spokei_guard_host(struct spoke_span host, const char *local, const char *names)
 {
-	struct spoke_span here = unmapped(host_of((struct spoke_span){ local, strlen(local) }));
+	struct spoke_span here = unmapped(host_of(spokei_span_of(local)));
 
 	if (strncmp(local, "unix:", 5) == 0)
 		return true;
@@ -96,7 +90,7 @@ bool spokei_guard_host(struct spoke_span host, const char *local, const char *na
 		return true; /* HTTP/1.0, which browsers do not use */
 	host = host_of(host);
 	return is_named(host, OWN_NAMES) || is_loopback(host) ||
-	       equals(unmapped(host), here.data, here.len) || is_named(host, names);
+	       (here.len > 0 && spokei_span_same(unmapped(host), here)) || is_named(host, names);
 }
 
 /* Only an address of IPv6 stands in brackets. */
@@ -137,22 +131,10 @@ unsigned spokei_guard_listed(struct spoke_span origin, const char *origins)
 	struct spoke_span one;
 
 	for (unsigned number = 1; spokei_option_item(&origins, &one); number++) {
-		if (equals(origin, one.data, one.len))
+		if (one.len > 0 && spokei_span_same(origin, one))
 			return number;
 	}
 	return 0;
-}
-
-static bool ends_with(struct spoke_span text, const char *end)
-{
-	const size_t len = strlen(end);
-
-	return text.len >= len && memcmp((const char *)text.data + text.len - len, end, len) == 0;
-}
-
-static bool begins_with(struct spoke_span text, const char *begin)
-{
-	return text.len > strlen(begin) && memcmp(text.data, begin, strlen(begin)) == 0;
 }
 
 /* Is it a scheme, "://", a host, and maybe a port, as a browser writes them? */
@@ -171,9 +153,9 @@ static bool is_origin(struct spoke_span origin)
 		if (memchr(allowed, text[at], sizeof(allowed) - 1) == NULL)
 			return false;
 	}
-	return !ends_with(origin, ":") &&
-	       !(begins_with(origin, "http://") && ends_with(origin, ":80")) &&
-	       !(begins_with(origin, "https://") && ends_with(origin, ":443"));
+	return !spokei_span_ends(origin, ":") &&
+	       !(spokei_span_begins(origin, "http://") && spokei_span_ends(origin, ":80")) &&
+	       !(spokei_span_begins(origin, "https://") && spokei_span_ends(origin, ":443"));
 }
 
 /* Is it a host without a port? Only addresses of IPv6 have colons, in brackets. */
@@ -217,35 +199,29 @@ const char *spokei_guard_check_names(const char *names, char why[SPOKEI_GUARD_WH
 			  why);
 }
 
+bool spokei_guard_origin_at(struct spoke_span origin, const char *scheme, struct spoke_span host)
+{
+	return host.data != NULL && host.len > 0 && spokei_span_begins(origin, scheme) &&
+	       spokei_span_same(spokei_span_after(origin, strlen(scheme)), host);
+}
+
 bool spokei_guard_origin(struct spoke_span origin, struct spoke_span host)
 {
-	static const char scheme[] = "http://";
-	const size_t len = sizeof(scheme) - 1;
-	const char *text = origin.data;
-
-	if (text == NULL)
-		return true;
-	return origin.len > len && memcmp(text, scheme, len) == 0 && host.data != NULL &&
-	       equals((struct spoke_span){ text + len, origin.len - len }, host.data, host.len);
+	return origin.data == NULL || spokei_guard_origin_at(origin, "http://", host);
 }
 
 bool spokei_guard_site(struct spoke_span site)
 {
-	return site.data == NULL || spokei_http_is(site, "same-origin") ||
-	       spokei_http_is(site, "none");
+	return site.data == NULL || spokei_span_is(site, "same-origin") ||
+	       spokei_span_is(site, "none");
 }
 
 bool spokei_guard_token(struct spoke_span authorization, const char *token)
 {
 	static const char scheme[] = "bearer ";
-	const size_t scheme_len = sizeof(scheme) - 1;
-	const char *text = authorization.data;
+	const size_t len = sizeof(scheme) - 1;
 
-	if (text == NULL || authorization.len <= scheme_len)
-		return false;
-	return spokei_http_is_any_case((struct spoke_span){ text, scheme_len }, scheme,
-				       scheme_len) &&
-	       spokei_secret_is((struct spoke_span){ text + scheme_len,
-						     authorization.len - scheme_len },
-				token);
+	return authorization.data != NULL && authorization.len > len &&
+	       spokei_span_is_any_case(spokei_span(authorization.data, len), scheme) &&
+	       spokei_secret_is(spokei_span_after(authorization, len), token);
 }

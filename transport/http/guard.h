@@ -41,6 +41,9 @@ struct spoke_span spokei_guard_origin_of(const char *origins, unsigned number);
 const char *spokei_guard_check_origins(const char *origins, char why[SPOKEI_GUARD_WHY]);
 const char *spokei_guard_check_names(const char *names, char why[SPOKEI_GUARD_WHY]);
 
+/* Is the Origin header this scheme, e.g. "https://", and this host? */
+bool spokei_guard_origin_at(struct spoke_span origin, const char *scheme, struct spoke_span host);
+
 /* Is the Origin header absent, or that of a page of this server? */
 bool spokei_guard_origin(struct spoke_span origin, struct spoke_span host);
 

@@ -92,11 +92,6 @@ static bool is_field_text(struct spoke_span span)
 	return is_all(span, FIELD);
 }
 
-static bool names(struct spoke_span span, const char *text)
-{
-	return spokei_http_is_any_case(span, text, strlen(text));
-}
-
 /* Splits the text before `c` off a span, and drops `c`. Returns false if there is no `c`. */
 static bool cut(struct spoke_span *span, char c, struct spoke_span *ret_before)
 {
@@ -135,13 +130,13 @@ static int next_line(struct reader *reader, size_t max, int too_long, struct spo
 
 static enum spokei_http_method find_method(struct spoke_span name)
 {
-	if (spokei_http_is(name, "GET"))
+	if (spokei_span_is(name, "GET"))
 		return SPOKEI_HTTP_GET;
-	if (spokei_http_is(name, "HEAD"))
+	if (spokei_span_is(name, "HEAD"))
 		return SPOKEI_HTTP_HEAD;
-	if (spokei_http_is(name, "OPTIONS"))
+	if (spokei_span_is(name, "OPTIONS"))
 		return SPOKEI_HTTP_OPTIONS;
-	return spokei_http_is(name, "POST") ? SPOKEI_HTTP_POST : SPOKEI_HTTP_OTHER;
+	return spokei_span_is(name, "POST") ? SPOKEI_HTTP_POST : SPOKEI_HTTP_OTHER;
 }
 
 /* Reads "/path?query" or "http://host/path?query", and "*" of OPTIONS. */
@@ -154,11 +149,12 @@ static bool read_target(struct reader *reader, struct spoke_span target)
 
 	if (!is_visible(target) || memchr(text, '#', target.len) != NULL)
 		return false;
-	if (request->method == SPOKEI_HTTP_OPTIONS && spokei_http_is(target, "*")) {
+	if (request->method == SPOKEI_HTTP_OPTIONS && spokei_span_is(target, "*")) {
 		request->path = target;
 		return true;
 	}
-	if (target.len > scheme_len && names((struct spoke_span){ text, scheme_len }, scheme)) {
+	if (target.len > scheme_len &&
+	    spokei_span_is_any_case((struct spoke_span){ text, scheme_len }, scheme)) {
 		target = (struct spoke_span){ text + scheme_len, target.len - scheme_len };
 		text = memchr(target.data, '/', target.len);
 		if (text == NULL)
@@ -264,24 +260,10 @@ static int read_type(struct reader *reader)
 	return SPOKEI_HTTP_WHOLE;
 }
 
-static struct spoke_span trim(struct spoke_span value)
-{
-	const char *text = value.data;
-
-	while (value.len > 0 && (text[0] == ' ' || text[0] == '\t')) {
-		text++;
-		value.len--;
-	}
-	while (value.len > 0 && (text[value.len - 1] == ' ' || text[value.len - 1] == '\t'))
-		value.len--;
-	value.data = text;
-	return value;
-}
-
 /* "chunked" is the one coding. */
 static int read_coding(struct reader *reader, struct spoke_span value)
 {
-	if (!names(value, "chunked"))
+	if (!spokei_span_is_any_case(value, "chunked"))
 		return NO_CODINGS;
 	if (reader->request->chunked)
 		return BAD_REQUEST;
@@ -299,7 +281,7 @@ static int read_connection(struct reader *reader, struct spoke_span value)
 
 static int read_expectation(struct reader *reader, struct spoke_span value)
 {
-	if (!names(value, "100-continue"))
+	if (!spokei_span_is_any_case(value, "100-continue"))
 		return UNKNOWN_EXPECTATION;
 	reader->request->expects = true;
 	return SPOKEI_HTTP_WHOLE;
@@ -327,31 +309,35 @@ static int read_field(struct reader *reader, struct spoke_span line)
 
 	if (!cut_name(&line, &name) || !is_field_text(line))
 		return BAD_REQUEST;
-	line = trim(line);
+	line = spokei_span_trim(line);
 	if (reader->each)
 		reader->each(reader->arg, name, line);
 	switch (name.len) {
 	case 4:
-		return names(name, "host") ? read_host(reader, line) : SPOKEI_HTTP_WHOLE;
+		return spokei_span_is_any_case(name, "host") ? read_host(reader, line)
+							     : SPOKEI_HTTP_WHOLE;
 	case 6:
-		if (names(name, "origin"))
+		if (spokei_span_is_any_case(name, "origin"))
 			return read_once(line, &reader->request->origin);
-		return names(name, "expect") ? read_expectation(reader, line) : SPOKEI_HTTP_WHOLE;
+		return spokei_span_is_any_case(name, "expect") ? read_expectation(reader, line)
+							       : SPOKEI_HTTP_WHOLE;
 	case 10:
-		return names(name, "connection") ? read_connection(reader, line)
-						 : SPOKEI_HTTP_WHOLE;
+		return spokei_span_is_any_case(name, "connection") ? read_connection(reader, line)
+								   : SPOKEI_HTTP_WHOLE;
 	case 12:
-		return names(name, "content-type") ? read_type(reader) : SPOKEI_HTTP_WHOLE;
+		return spokei_span_is_any_case(name, "content-type") ? read_type(reader)
+								     : SPOKEI_HTTP_WHOLE;
 	case 13:
-		if (names(name, "authorization"))
+		if (spokei_span_is_any_case(name, "authorization"))
 			return read_once(line, &reader->request->authorization);
 		return SPOKEI_HTTP_WHOLE;
 	case 14:
-		return names(name, "content-length") ? read_length(reader, line)
-						     : SPOKEI_HTTP_WHOLE;
+		return spokei_span_is_any_case(name, "content-length") ? read_length(reader, line)
+								       : SPOKEI_HTTP_WHOLE;
 	case 17:
-		return names(name, "transfer-encoding") ? read_coding(reader, line)
-							: SPOKEI_HTTP_WHOLE;
+		return spokei_span_is_any_case(name, "transfer-encoding")
+			       ? read_coding(reader, line)
+			       : SPOKEI_HTTP_WHOLE;
 	default:
 		return SPOKEI_HTTP_WHOLE;
 	}
@@ -428,7 +414,7 @@ bool spokei_http_next_field(struct spoke_span *fields, struct spoke_span *ret_na
 		return false;
 	if (line.len > 0 && ((const char *)line.data)[line.len - 1] == '\r')
 		line.len--;
-	*ret_value = trim(line);
+	*ret_value = spokei_span_trim(line);
 	return true;
 }
 
@@ -441,7 +427,7 @@ unsigned spokei_http_field(const struct spokei_http_request *request, const char
 	unsigned count = 0;
 
 	while (spokei_http_next_field(&fields, &found, &value)) {
-		if (!names(found, name))
+		if (!spokei_span_is_any_case(found, name))
 			continue;
 		if (count++ == 0)
 			*ret_value = value;
@@ -457,7 +443,7 @@ bool spokei_http_next_item(struct spoke_span *list, struct spoke_span *ret_item)
 		return false;
 	if (!cut(list, ',', &item))
 		list->len = 0;
-	*ret_item = trim(item);
+	*ret_item = spokei_span_trim(item);
 	return true;
 }
 
@@ -466,7 +452,7 @@ bool spokei_http_list_has(struct spoke_span list, const char *element)
 	struct spoke_span item;
 
 	while (spokei_http_next_item(&list, &item)) {
-		if (names(item, element))
+		if (spokei_span_is_any_case(item, element))
 			return true;
 	}
 	return false;
@@ -611,7 +597,7 @@ static bool is_field(struct spoke_span line, const char *name)
 	const char *text = line.data;
 
 	return line.len > len && text[len] == ':' &&
-	       spokei_http_is_any_case((struct spoke_span){ text, len }, name, len);
+	       spokei_span_is_any_case(spokei_span(text, len), name);
 }
 
 /* Takes the length of the body from its line. Returns false if another line could tell the end. */

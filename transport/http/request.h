@@ -8,6 +8,8 @@
 #ifndef SPOKEI_TRANSPORT_HTTP_REQUEST_H
 #define SPOKEI_TRANSPORT_HTTP_REQUEST_H
 
+#include "core/base/span.h"
+
 #include "core/memory/buffer.h"
 
 #include <spoke/value.h>
@@ -135,37 +137,5 @@ size_t spokei_http_chunks_join(const void *bytes, void *to);
  * the length of the request; 0: only spokei_http_read_head() can tell.
  */
 size_t spokei_http_find_end(const void *bytes, size_t len);
-
-/* --- texts
- *
- * Compares texts of a request. Any thread. */
-
-/* Returns an ASCII letter in lower case, any other byte as it is. */
-static inline char spokei_http_lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
-/* Is it exactly this text? */
-static inline bool spokei_http_is(struct spoke_span span, const char *text)
-{
-	return span.len == strlen(text) && memcmp(span.data, text, span.len) == 0;
-}
-
-/* Is it this text, in either case? `len` is that of `text`. */
-static inline bool spokei_http_is_any_case(struct spoke_span span, const char *text, size_t len)
-{
-	const char *bytes = span.data;
-
-	if (span.len != len)
-		return false;
-	/* Most bytes are the same in the same case. */
-	for (size_t i = 0; i < len; i++) {
-		if (bytes[i] != text[i] &&
-		    spokei_http_lower(bytes[i]) != spokei_http_lower(text[i]))
-			return false;
-	}
-	return true;
-}
 
 #endif

@@ -42,7 +42,7 @@ int spokei_upgrade_check(const struct spokei_upgrade *request)
 		return UPGRADE_REQUIRED;
 	if (!spokei_http_list_has(request->connection, "upgrade") || request->version.data == NULL)
 		return BAD_REQUEST;
-	if (!spokei_http_is(request->version, "13"))
+	if (!spokei_span_is(request->version, "13"))
 		return UPGRADE_REQUIRED;
 	return is_key(request->key) ? SWITCHING : BAD_REQUEST;
 }
@@ -53,7 +53,7 @@ bool spokei_upgrade_offers(const struct spokei_upgrade *request, const char *pro
 	struct spoke_span found;
 
 	while (spokei_http_next_item(&field, &found)) {
-		if (spokei_http_is(found, protocol))
+		if (spokei_span_is(found, protocol))
 			return true;
 	}
 	return false;

@@ -6,6 +6,7 @@
 #include "core/base/address.h"
 #include "core/base/env.h"
 #include "core/base/log.h"
+#include "core/base/span.h"
 #include "core/text/option.h"
 
 #include <stdio.h>
@@ -146,28 +147,11 @@ void spokei_identity_judge(struct spokei_identity *identity, uint64_t list, bool
 static const char no_kind[] =
 	"unknown; write dns:NAME, uri:URI, ip:ADDRESS, uid:N, gid:N, addr:RANGE or token";
 
-static bool begins(struct spoke_span text, const char *prefix)
-{
-	size_t len = strlen(prefix);
-
-	return text.len >= len && memcmp(text.data, prefix, len) == 0;
-}
-
-static struct spoke_span after(struct spoke_span text, size_t len)
-{
-	return (struct spoke_span){ (const char *)text.data + len, text.len - len };
-}
-
 /* --- reading */
-
-static char lower(char byte)
-{
-	return byte >= 'A' && byte <= 'Z' ? (char)(byte | 0x20) : byte;
-}
 
 static bool is_label_byte(char byte)
 {
-	byte = lower(byte);
+	byte = spokei_lower(byte);
 	return (byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9') || byte == '-' ||
 	       byte == '_';
 }
@@ -190,12 +174,12 @@ static bool is_host(struct spoke_span host)
 
 static const char *read_dns(struct spoke_span entry, struct spokei_caller_rule *rule)
 {
-	bool any = begins(entry, "dns:*.");
+	bool any = spokei_span_begins(entry, "dns:*.");
 
-	if (!is_host(after(entry, any ? 6 : 4)))
+	if (!is_host(spokei_span_after(entry, any ? 6 : 4)))
 		return "not a host; write e.g. dns:a.pay.test or dns:*.pay.test";
 	rule->kind = any ? SPOKEI_CALLER_SUFFIX : SPOKEI_CALLER_NAME;
-	rule->text = after(entry, any ? 5 : 0);
+	rule->text = spokei_span_after(entry, any ? 5 : 0);
 	return NULL;
 }
 
@@ -215,7 +199,7 @@ static const char *read_uri(struct spoke_span entry, struct spokei_caller_rule *
 
 static const char *read_ip(struct spoke_span entry, struct spokei_caller_rule *rule)
 {
-	if (!spokei_machine_read(after(entry, 3), &rule->range.base))
+	if (!spokei_machine_read(spokei_span_after(entry, 3), &rule->range.base))
 		return "not an address; write e.g. ip:10.0.0.7";
 	rule->kind = SPOKEI_CALLER_IP;
 	return NULL;
@@ -239,8 +223,8 @@ bool spokei_caller_id(struct spoke_span digits, uint32_t *ret_id)
 
 static const char *read_id(struct spoke_span entry, struct spokei_caller_rule *rule)
 {
-	rule->kind = begins(entry, "uid:") ? SPOKEI_CALLER_USER : SPOKEI_CALLER_GROUP;
-	return spokei_caller_id(after(entry, 4), &rule->id) ? NULL : "not a number";
+	rule->kind = spokei_span_begins(entry, "uid:") ? SPOKEI_CALLER_USER : SPOKEI_CALLER_GROUP;
+	return spokei_caller_id(spokei_span_after(entry, 4), &rule->id) ? NULL : "not a number";
 }
 
 /* Reads an entry, whose text is the caller's. Returns NULL, or why it is wrong. */
@@ -248,20 +232,20 @@ static const char *read_rule(struct spoke_span entry, struct spokei_caller_rule 
 {
 	static const char token[] = "token";
 
-	if (begins(entry, "dns:"))
+	if (spokei_span_begins(entry, "dns:"))
 		return read_dns(entry, rule);
-	if (begins(entry, "uri:"))
+	if (spokei_span_begins(entry, "uri:"))
 		return read_uri(entry, rule);
-	if (begins(entry, "ip:"))
+	if (spokei_span_begins(entry, "ip:"))
 		return read_ip(entry, rule);
-	if (begins(entry, "uid:") || begins(entry, "gid:"))
+	if (spokei_span_begins(entry, "uid:") || spokei_span_begins(entry, "gid:"))
 		return read_id(entry, rule);
-	if (begins(entry, "addr:")) {
+	if (spokei_span_begins(entry, "addr:")) {
 		rule->kind = SPOKEI_CALLER_ADDRESS;
-		return spokei_range_read(after(entry, 5), &rule->range);
+		return spokei_range_read(spokei_span_after(entry, 5), &rule->range);
 	}
 	rule->kind = SPOKEI_CALLER_TOKEN;
-	return entry.len == sizeof(token) - 1 && begins(entry, token) ? NULL : no_kind;
+	return entry.len == sizeof(token) - 1 && spokei_span_begins(entry, token) ? NULL : no_kind;
 }
 
 static int read_rules(struct spokei_callers *callers, const char *at, char why[SPOKEI_CALLERS_WHY])
@@ -346,22 +330,11 @@ bool spokei_callers_ask_address(const struct spokei_callers *callers)
 
 /* --- comparing */
 
-/* Compares hosts, in which capital letters count as small ones. */
-static bool is_same_host(const char *a, const char *b, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (lower(a[i]) != lower(b[i]))
-			return false;
-	return true;
-}
-
+/* In hosts capital letters count as small ones. */
 static bool is_same_name(const struct spokei_caller_rule *rule, struct spoke_span name)
 {
-	if (name.len != rule->text.len)
-		return false;
-	if (begins(name, "dns:"))
-		return is_same_host(name.data, rule->text.data, name.len);
-	return memcmp(name.data, rule->text.data, name.len) == 0;
+	return spokei_span_begins(name, "dns:") ? spokei_span_same_letters(name, rule->text)
+						: spokei_span_same(name, rule->text);
 }
 
 /* Returns whether the name is one label and the end that the rule names. */
@@ -370,13 +343,13 @@ static bool has_suffix(const struct spokei_caller_rule *rule, struct spoke_span 
 	const char *text = name.data;
 	size_t label;
 
-	if (!begins(name, "dns:") || name.len <= 4 + rule->text.len)
+	if (!spokei_span_begins(name, "dns:") || name.len <= 4 + rule->text.len)
 		return false;
 	label = name.len - 4 - rule->text.len;
 	for (size_t i = 0; i < label; i++)
 		if (!is_label_byte(text[4 + i]))
 			return false;
-	return is_same_host(text + 4 + label, rule->text.data, rule->text.len);
+	return spokei_span_same_letters(spokei_span(text + 4 + label, rule->text.len), rule->text);
 }
 
 /* Addresses are compared as numbers: an IPv6 address has more than one text. */
@@ -384,7 +357,8 @@ static bool is_same_address(const struct spokei_caller_rule *rule, struct spoke_
 {
 	struct spokei_machine machine;
 
-	return begins(name, "ip:") && spokei_machine_read(after(name, 3), &machine) &&
+	return spokei_span_begins(name, "ip:") &&
+	       spokei_machine_read(spokei_span_after(name, 3), &machine) &&
 	       spokei_machine_same(&machine, &rule->range.base);
 }
 

@@ -7,6 +7,7 @@
 #ifndef SPOKEI_TRANSPORT_WIRE_MESSAGE_H
 #define SPOKEI_TRANSPORT_WIRE_MESSAGE_H
 
+#include "core/base/span.h"
 #include "core/memory/buffer.h"
 #include "core/value/skim.h"
 
@@ -207,17 +208,6 @@ struct spokei_wire {
 		     struct spokei_buffer *out);
 };
 
-static inline struct spoke_span spokei_span(const void *data, size_t len)
-{
-	return (struct spoke_span){ data, len };
-}
-
-/* Returns the bytes after the first `len`. */
-static inline struct spoke_span spokei_span_after(struct spoke_span bytes, size_t len)
-{
-	return spokei_span((const unsigned char *)bytes.data + len, bytes.len - len);
-}
-
 /* Sets all fields to zero, in steps that compilers turn into plain stores: one large memset() would
  * be the most expensive part of a small message. */
 static inline void spokei_message_clear(struct spokei_message *message)
@@ -235,14 +225,6 @@ static inline void spokei_message_clear(struct spokei_message *message)
 	memset(at + 128, 0, 64);
 	memset(at + 192, 0, 64);
 	memset(at + sizeof(*message) - 64, 0, 64);
-}
-
-/* Returns whether the span equals the text. */
-static inline bool spokei_span_is(struct spoke_span span, const char *text)
-{
-	size_t len = strlen(text);
-
-	return span.len == len && memcmp(span.data, text, len) == 0;
 }
 
 /* --- attachments

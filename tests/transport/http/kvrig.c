@@ -44,7 +44,7 @@ static void respond_text(struct spokei_http_conn *conn, int status, const char *
 static struct kvpair *find(struct spoke_span key)
 {
 	for (unsigned i = 0; i < kvrig.pair_count; i++)
-		if (spokei_http_is(key, kvrig.pairs[i].key))
+		if (spokei_span_is(key, kvrig.pairs[i].key))
 			return &kvrig.pairs[i];
 	return NULL;
 }
@@ -123,11 +123,11 @@ static void kv_request(struct spokei_http_conn *conn, const struct spokei_http_r
 	kvrig.requests++;
 	if (request->method == SPOKEI_HTTP_POST)
 		store(conn, key, request->body);
-	else if (spokei_http_is(key, "all") || spokei_http_is(key, "watch"))
-		begin_stream(conn, spokei_http_is(key, "all"));
-	else if (spokei_http_is(key, "later"))
+	else if (spokei_span_is(key, "all") || spokei_span_is(key, "watch"))
+		begin_stream(conn, spokei_span_is(key, "all"));
+	else if (spokei_span_is(key, "later"))
 		kvrig.later = conn;
-	else if (spokei_http_is(key, "large"))
+	else if (spokei_span_is(key, "large"))
 		respond(conn, large, sizeof(large));
 	else if ((pair = find(key)) != NULL)
 		respond(conn, pair->value, strlen(pair->value));

@@ -94,11 +94,6 @@ int spokei_http_query_read(const struct spokei_wire_limits *limits, struct spoke
 static const char attachment_mark[] = "spoke-attachment-";
 #define ATTACHMENT_MARK (sizeof(attachment_mark) - 1)
 
-static bool is(struct spoke_span name, const char *text)
-{
-	return spokei_http_is_any_case(name, text, strlen(text));
-}
-
 static bool take_once(bool *seen)
 {
 	bool first = !*seen;
@@ -113,7 +108,8 @@ static const char bearer[] = "bearer ";
 /* Cuts the token out of the value of "Authorization"; other schemes are not for spoke. */
 static bool take_bearer(struct spoke_span *value)
 {
-	if (value->len <= BEARER || !is(spokei_span(value->data, BEARER), bearer))
+	if (value->len <= BEARER ||
+	    !spokei_span_is_any_case(spokei_span(value->data, BEARER), bearer))
 		return false;
 	*value = spokei_span_after(*value, BEARER);
 	while (value->len > 0 && *(const char *)value->data == ' ')
@@ -128,14 +124,14 @@ static struct spoke_span attachment_of(struct spoke_span name, struct spoke_span
 {
 	static const struct spoke_span none;
 
-	if (is(name, "traceparent"))
+	if (spokei_span_is_any_case(name, "traceparent"))
 		return take_once(&seen->parent) ? name : none;
-	if (is(name, "tracestate"))
+	if (spokei_span_is_any_case(name, "tracestate"))
 		return take_once(&seen->state) ? name : none;
-	if (is(name, "authorization"))
+	if (spokei_span_is_any_case(name, "authorization"))
 		return take_bearer(value) ? spokei_span(TOKEN, strlen(TOKEN)) : none;
 	if (name.len <= ATTACHMENT_MARK ||
-	    !is(spokei_span(name.data, ATTACHMENT_MARK), attachment_mark))
+	    !spokei_span_is_any_case(spokei_span(name.data, ATTACHMENT_MARK), attachment_mark))
 		return none;
 	return spokei_span_after(name, ATTACHMENT_MARK);
 }
@@ -143,8 +139,10 @@ static struct spoke_span attachment_of(struct spoke_span name, struct spoke_span
 /* Returns whether a value is as it is, without %XX: such a header has rules of its own. */
 static bool is_foreign(struct spoke_span name)
 {
-	return !is(spokei_span(name.data, name.len < ATTACHMENT_MARK ? name.len : ATTACHMENT_MARK),
-		   attachment_mark);
+	return !spokei_span_is_any_case(spokei_span(name.data, name.len < ATTACHMENT_MARK
+								       ? name.len
+								       : ATTACHMENT_MARK),
+					attachment_mark);
 }
 
 /* Rounds up; a time that is over is below 0. */
@@ -231,27 +229,31 @@ static const char *read_field(struct spoke_span name, struct spoke_span value,
 {
 	switch (name.len) {
 	case 11:
-		return is(name, "spoke-group") ? take(value, &ret->group) : NULL;
+		return spokei_span_is_any_case(name, "spoke-group") ? take(value, &ret->group)
+								    : NULL;
 	case 12:
-		if (is(name, "content-type"))
+		if (spokei_span_is_any_case(name, "content-type"))
 			return take(value, &ret->type);
-		if (is(name, "grpc-timeout"))
+		if (spokei_span_is_any_case(name, "grpc-timeout"))
 			return take_time(value, ret, read_grpc_time,
 					 "grpc-timeout: write at most eight digits and one of H, "
 					 "M, S, m, u and n, e.g. 250m");
 		return NULL;
 	case 13:
-		if (is(name, "spoke-version"))
+		if (spokei_span_is_any_case(name, "spoke-version"))
 			return take(value, &ret->version);
-		if (is(name, "spoke-timeout"))
+		if (spokei_span_is_any_case(name, "spoke-timeout"))
 			return take_time(value, ret, read_time,
 					 "Spoke-Timeout: write a number and a unit, e.g. 250ms or "
 					 "1.5s");
 		return NULL;
 	case 14:
-		return is(name, "sec-fetch-site") ? take(value, &ret->site) : NULL;
+		return spokei_span_is_any_case(name, "sec-fetch-site") ? take(value, &ret->site)
+								       : NULL;
 	case 16:
-		return is(name, "content-encoding") ? take(value, &ret->encoding) : NULL;
+		return spokei_span_is_any_case(name, "content-encoding")
+			       ? take(value, &ret->encoding)
+			       : NULL;
 	default:
 		return NULL;
 	}
@@ -284,7 +286,7 @@ static bool is_type(struct spoke_span type, const char *name)
 	const char *text = type.data;
 	size_t len = strlen(name);
 
-	if (type.len < len || !spokei_http_is_any_case(spokei_span(text, len), name, len))
+	if (type.len < len || !spokei_span_is_any_case(spokei_span(text, len), name))
 		return false;
 	while (len < type.len && (text[len] == ' ' || text[len] == '\t'))
 		len++;
@@ -294,7 +296,7 @@ static bool is_type(struct spoke_span type, const char *name)
 /* The type that curl sends by default is taken as JSON, too, if no page can have sent it. */
 const char *spokei_http_fields_type(const struct spokei_http_fields *fields, bool of_page)
 {
-	if (fields->encoding.data && !is(fields->encoding, "identity"))
+	if (fields->encoding.data && !spokei_span_is_any_case(fields->encoding, "identity"))
 		return "Content-Encoding: only identity is supported";
 	if (fields->type.data == NULL || is_type(fields->type, "application/json"))
 		return NULL;
@@ -311,7 +313,7 @@ static int pack_name(struct spoke_builder *builder, struct spoke_span name)
 	if (name.len > sizeof(text))
 		return SPOKE_ETOOLARGE;
 	for (size_t i = 0; i < name.len; i++)
-		text[i] = spokei_http_lower(((const char *)name.data)[i]);
+		text[i] = spokei_lower(((const char *)name.data)[i]);
 	spoke_pack_str(builder, text, name.len);
 	return SPOKE_OK;
 }

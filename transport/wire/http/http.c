@@ -160,7 +160,7 @@ static int read_names(struct reading *reading, struct part *ret_service, struct 
 		ask_provider(message, SPOKEI_HTTP_SERVICES);
 		return OK;
 	}
-	if (spokei_http_is(path, "openapi.json")) {
+	if (spokei_span_is(path, "openapi.json")) {
 		ask_provider(message, SPOKEI_HTTP_OPENAPI);
 		return OK;
 	}

@@ -46,7 +46,7 @@ extern const struct spokei_wire spokei_wire_http_replies;
  * an expression over `message`; replies.c has the functions that it calls. An empty one is not
  * sent. */
 #define SPOKEI_HTTP_ERROR_FIELDS(X)                                                                \
-	X("error", string, true, span_of(spoke_errname(message->error)))                           \
+	X("error", string, true, spokei_span_of(spoke_errname(message->error)))                    \
 	X("code", integer, true, message->error_code)                                              \
 	X("text", string, true, error_text(message))                                               \
 	X("written", boolean, true, may_have_run(message))                                         \

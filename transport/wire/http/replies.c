@@ -230,15 +230,10 @@ static void put_object(struct response *response, const char *name, struct spoke
 		response->error = spokei_json_append(response->out, value);
 }
 
-static struct spoke_span span_of(const char *text)
-{
-	return spokei_span(text, strlen(text));
-}
-
 static struct spoke_span error_text(const struct spokei_message *message)
 {
 	return message->error_text.len > 0 ? message->error_text
-					   : span_of(spoke_strerror(message->error));
+					   : spokei_span_of(spoke_strerror(message->error));
 }
 
 static void put_error(struct response *response)
@@ -389,12 +384,12 @@ static bool read_lines(struct reply *reply)
 	struct spoke_span value;
 
 	while (spokei_http_next_field(&rest, &name, &value)) {
-		if (spokei_http_is_any_case(name, "content-length", 14)) {
+		if (spokei_span_is_any_case(name, "content-length")) {
 			if (reply->has_length || !spokei_http_length(value, &reply->body_len))
 				return false;
 			reply->has_length = true;
-		} else if (spokei_http_is_any_case(name, "transfer-encoding", 17)) {
-			if (reply->chunked || !spokei_http_is_any_case(value, "chunked", 7))
+		} else if (spokei_span_is_any_case(name, "transfer-encoding")) {
+			if (reply->chunked || !spokei_span_is_any_case(value, "chunked"))
 				return false;
 			reply->chunked = true;
 		}
