@@ -974,21 +974,20 @@ int spoke_leases_new(struct spoke_engine *engine, const struct spoke_leases_opti
 	return spokei_why_end(engine, begun, leases_new(engine, options, ret_leases), "new leases");
 }
 
-void spoke_leases_look(const struct spoke_leases *leases, struct spoke_leases_look *ret_look)
+int spoke_leases_look(const struct spoke_leases *leases, struct spoke_leases_look *ret_look)
 {
-	uint64_t now_ns = spokei_leases_now(leases);
-	const char *address = leases->redis ? spokei_redis_address(leases->redis) : "";
-	size_t len = strlen(address);
+	int error = spokei_engine_check(leases->engine);
+	uint64_t now_ns;
 
-	*ret_look = (struct spoke_leases_look){
-		.connected = leases->redis && spokei_redis_is_ready(leases->redis),
-		.asked = leases->asks,
-		.held = leases->held,
-		.left_min_ns = UINT64_MAX,
-	};
-	if (len >= sizeof(ret_look->store))
-		len = sizeof(ret_look->store) - 1;
-	memcpy(ret_look->store, address, len);
+	*ret_look = (struct spoke_leases_look){ .left_min_ns = UINT64_MAX };
+	if (error)
+		return error;
+	now_ns = spokei_leases_now(leases);
+	ret_look->connected = leases->redis && spokei_redis_is_ready(leases->redis);
+	ret_look->asked = leases->asks;
+	ret_look->held = leases->held;
+	(void)snprintf(ret_look->store, sizeof(ret_look->store), "%s",
+		       leases->redis ? spokei_redis_address(leases->redis) : "");
 	(void)snprintf(ret_look->why, sizeof(ret_look->why), "%s", leases->why);
 	for (uint32_t i = 0; i < leases->cells.used; i++) {
 		const struct spokei_lease *lease = spokei_slab_at(&leases->cells, i);
@@ -997,6 +996,7 @@ void spoke_leases_look(const struct spoke_leases *leases, struct spoke_leases_lo
 		if (lease->life.state == SPOKEI_LEASE_HELD && left_ns < ret_look->left_min_ns)
 			ret_look->left_min_ns = left_ns;
 	}
+	return SPOKE_OK;
 }
 
 /* --- for the page */

@@ -242,9 +242,9 @@ struct spoke_leases_look {
 	char why[200];   /* why the store takes no commands; "": it does, or was not tried yet */
 };
 
-/* Writes a snapshot. */
-SPOKE_API void spoke_leases_look(const struct spoke_leases *leases,
-				 struct spoke_leases_look *ret_look);
+/* Writes a snapshot. Returns 0; or ETHREAD or EFORKED, with a snapshot of no leases. */
+SPOKE_API int spoke_leases_look(const struct spoke_leases *leases,
+				struct spoke_leases_look *ret_look);
 
 SPOKE_END_DECLS
 

@@ -121,6 +121,7 @@ static int count_of_objects(void)
 	struct spoke_comet *gateway;
 	struct spoke_admin *page;
 	struct spoke_leases *leases;
+	struct spoke_leases_look look;
 	static struct spoke_alarm alarm;
 	static struct spoke_signal signal;
 	const int errors[] = {
@@ -137,6 +138,7 @@ static int count_of_objects(void)
 		spoke_comet_push_all(rig.gateway, &message, NULL),
 		spoke_leases_new(rig.engine, &leasing, &leases),
 		spoke_lease_ask(rig.leases, "job", NULL, nothing_told, NULL),
+		spoke_leases_look(rig.leases, &look),
 		spoke_config_reload(rig.config, NULL, NULL),
 		spoke_alarm_after(rig.engine, &alarm, MS, nothing_due),
 		spoke_signal_watch(rig.engine, &signal, SIGUSR2, nothing_came),
