@@ -36,26 +36,6 @@ static void move(struct spokei_lease_life *life, enum spokei_lease_state to)
 	life->state = (uint8_t)to;
 }
 
-/* --- the clock */
-
-void spokei_lease_clock_init(struct spokei_lease_clock *clock, const struct spoke_env *env)
-{
-	clock->env = env;
-	clock->lead_ns = env->boot_now(env->ctx) - env->now(env->ctx);
-}
-
-uint64_t spokei_lease_clock_at(const struct spokei_lease_clock *clock, uint64_t now_ns)
-{
-	uint64_t boot_ns = clock->env->boot_now(clock->env->ctx) - clock->lead_ns;
-
-	return boot_ns > now_ns ? boot_ns : now_ns;
-}
-
-uint64_t spokei_lease_clock_now(const struct spokei_lease_clock *clock)
-{
-	return spokei_lease_clock_at(clock, clock->env->now(clock->env->ctx));
-}
-
 /* --- times */
 
 uint64_t spokei_lease_valid_until(uint64_t sent_ns, uint64_t ttl_ns, uint64_t guard_ns)
@@ -79,15 +59,10 @@ void spokei_lease_begin(struct spokei_lease_life *life, uint32_t ttl_ms, bool on
 	move(life, SPOKEI_LEASE_WAITING);
 }
 
-void spokei_lease_asks(struct spokei_lease_life *life, uint64_t sent_ns)
+void spokei_lease_sent(struct spokei_lease_life *life, uint64_t sent_ns)
 {
-	move(life, SPOKEI_LEASE_ASKING);
-	life->sent_ns = sent_ns;
-}
-
-void spokei_lease_renews(struct spokei_lease_life *life, uint64_t sent_ns)
-{
-	SPOKE_ASSERT(life->state == SPOKEI_LEASE_HELD);
+	if (life->state != SPOKEI_LEASE_HELD)
+		move(life, SPOKEI_LEASE_ASKING);
 	life->sent_ns = sent_ns;
 }
 

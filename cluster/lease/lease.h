@@ -30,13 +30,27 @@ struct spokei_lease_clock {
 };
 
 /* Makes a clock that agrees with env->now() until the machine sleeps. */
-void spokei_lease_clock_init(struct spokei_lease_clock *clock, const struct spoke_env *env);
+static inline void spokei_lease_clock_init(struct spokei_lease_clock *clock,
+					   const struct spoke_env *env)
+{
+	clock->env = env;
+	clock->lead_ns = env->boot_now(env->ctx) - env->now(env->ctx);
+}
 
 /* Returns the time, given that of env->now(), in ns. */
-uint64_t spokei_lease_clock_at(const struct spokei_lease_clock *clock, uint64_t now_ns);
+static inline uint64_t spokei_lease_clock_at(const struct spokei_lease_clock *clock,
+					     uint64_t now_ns)
+{
+	uint64_t boot_ns = clock->env->boot_now(clock->env->ctx) - clock->lead_ns;
+
+	return boot_ns > now_ns ? boot_ns : now_ns;
+}
 
 /* Reads both clocks and returns the time in ns. */
-uint64_t spokei_lease_clock_now(const struct spokei_lease_clock *clock);
+static inline uint64_t spokei_lease_clock_now(const struct spokei_lease_clock *clock)
+{
+	return spokei_lease_clock_at(clock, clock->env->now(clock->env->ctx));
+}
 
 enum spokei_lease_state {
 	SPOKEI_LEASE_NONE,      /* an unused cell */
@@ -147,11 +161,8 @@ static inline bool spokei_lease_is_ask(const struct spokei_lease_life *life)
 void spokei_lease_begin(struct spokei_lease_life *life, uint32_t ttl_ms, bool once,
 			uint64_t end_ns);
 
-/* Its ACQUIRE was sent. The lease is WAITING. */
-void spokei_lease_asks(struct spokei_lease_life *life, uint64_t sent_ns);
-
-/* Its renewal was sent. The lease is HELD. */
-void spokei_lease_renews(struct spokei_lease_life *life, uint64_t sent_ns);
+/* Its ACQUIRE was sent (the lease is WAITING), or its renewal (HELD). */
+void spokei_lease_sent(struct spokei_lease_life *life, uint64_t sent_ns);
 
 /* Moves the lease after an event; `guard_ns` as in spokei_lease_valid_until(). Every event is legal
  * in every state; one that comes too late changes nothing. */

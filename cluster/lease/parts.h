@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The structs of leases at work, shared by the files that move them: leases.c has all of them,
- * their renewals and their ends; ask.c single ones, the lines in which they wait, and the commands
- * that acquire and release; future.c asks of other threads. On the engine's thread.
+ * The structs of leases at work, shared by the files that move them: leases.c has the functions for
+ * users, holding.c asks, holds and releases, renew.c renews. On the engine's thread.
  */
 #ifndef SPOKEI_CLUSTER_LEASE_PARTS_H
 #define SPOKEI_CLUSTER_LEASE_PARTS_H
 
 #include "cluster/lease/lease.h"
 #include "cluster/lease/redis.h"
+#include "core/base/pace.h"
 #include "core/engine/early.h"
+#include "core/engine/roll.h"
 #include "core/memory/map.h"
 #include "core/memory/slab.h"
 
 #include <spoke/wheel.h>
+
+#include <inttypes.h>
+#include <stdio.h>
 
 #define SPOKEI_LEASE_NAME_SHORT 24u /* names up to this length lie in their lease */
 #define SPOKEI_LEASE_UUID 36u       /* bytes of a UUID as text */
@@ -21,6 +25,7 @@
 #define SPOKEI_LEASE_BATCHES 16u    /* most scripts with renewals under way */
 
 struct spokei_lease_settings;
+struct spokei_lease_terms;
 struct spokei_lease_use;
 
 /* The asks that wait for one name, or one ask that does not wait. Exists as long as an ask does. */
@@ -108,6 +113,8 @@ struct spoke_leases {
 	struct spoke_engine *engine;
 	struct spokei_redis *redis; /* NULL: ended */
 	const struct spokei_lease_settings *settings;
+	struct spokei_member member;
+	struct spokei_bucket events; /* limits events about single leases */
 	struct spokei_lease_clock clock;
 	_Atomic(struct spokei_desk *) desk; /* for futures; NULL: none was made yet */
 	unsigned timer_class;
@@ -138,11 +145,21 @@ struct spoke_leases {
 	struct spokei_lease_batch batches[SPOKEI_LEASE_BATCHES];
 };
 
-/* --- leases.c */
+/* --- of all files */
 
 static inline uint64_t spokei_leases_now(const struct spoke_leases *leases)
 {
 	return spokei_lease_clock_now(&leases->clock);
+}
+
+/* Returns a pause before something is repeated: 50 to 250 ms, at random. */
+static inline uint64_t spokei_leases_pause(const struct spoke_leases *leases)
+{
+	const struct spoke_env *env = leases->engine->env;
+	uint64_t dice;
+
+	env->dice(env->ctx, &dice, sizeof(dice));
+	return UINT64_C(50000000) + dice % UINT64_C(200000000);
 }
 
 /* Returns the name of a lease, valid as long as the lease. */
@@ -164,20 +181,17 @@ static inline struct spoke_lease spokei_lease_public(const struct spokei_lease *
 	return (struct spoke_lease){ lease->leases, lease->handle };
 }
 
-/* Takes a cell for an ask of this name. Returns 0, SPOKE_ELIMIT or SPOKE_ENOMEM. */
-SPOKE_MUST_USE int spokei_lease_cell_take(struct spoke_leases *leases, struct spoke_span name,
-					  struct spokei_lease **ret_lease);
-
-/* Frees the cell, which is in no list. Its handle is invalid from now on. */
-void spokei_lease_cell_give(struct spokei_lease *lease);
-
 /* Writes the holder's name, without a NUL; returns it. */
-struct spoke_span spokei_lease_holder(const struct spokei_lease *lease,
-				      char to[SPOKEI_LEASE_HOLDER]);
+static inline struct spoke_span spokei_lease_holder(const struct spokei_lease *lease,
+						    char to[SPOKEI_LEASE_HOLDER])
+{
+	int len;
 
-/* Sets the timer of a lease for `at_ns` of the clock of leases, or for its end if that is earlier.
- * Returns whether the wheel had room, which it always has for a timer that is armed. */
-bool spokei_lease_arm(struct spokei_lease *lease, uint64_t at_ns);
+	memcpy(to, lease->leases->uuid, SPOKEI_LEASE_UUID);
+	len = snprintf(to + SPOKEI_LEASE_UUID, SPOKEI_LEASE_HOLDER - SPOKEI_LEASE_UUID, ":%" PRIu64,
+		       lease->handle);
+	return (struct spoke_span){ to, SPOKEI_LEASE_UUID + (size_t)len };
+}
 
 /* Removes the lease from the list that it is in. */
 static inline void spokei_lease_unlist(struct spokei_lease *lease)
@@ -186,8 +200,26 @@ static inline void spokei_lease_unlist(struct spokei_lease *lease)
 		spokei_list_remove(&lease->node);
 }
 
-/* Returns a pause before something is repeated: 50 to 250 ms, at random. */
-uint64_t spokei_leases_pause(const struct spoke_leases *leases);
+/* --- holding.c */
+
+/* Begins all: lists, tasks, the connection to the store. Returns 0, or an error. */
+SPOKE_MUST_USE int spokei_leases_begin(struct spoke_leases *leases);
+
+/* Ends everything. Commands under way are forgotten by the store, and so is their memory. */
+void spokei_leases_end(struct spoke_leases *leases);
+
+/* Begins an ask on these terms, whose callbacks are set afterwards. Returns 0, SPOKE_ELIMIT or
+ * SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_lease_take(struct spoke_leases *leases, const char *name,
+				     const struct spokei_lease_terms *terms,
+				     struct spokei_lease **ret_lease);
+
+/* Releases a lease that is held, or cancels an ask. `done` may be NULL. */
+void spokei_lease_give(struct spokei_lease *lease, spoke_lease_released_fn done, void *arg);
+
+/* Sets the timer of a lease for `at_ns` of the clock of leases, or for its end if that is earlier.
+ * Returns whether the wheel had room, which it always has for a timer that is armed. */
+bool spokei_lease_arm(struct spokei_lease *lease, uint64_t at_ns);
 
 /* The words of the store, for the user. */
 struct spokei_lease_words {
@@ -204,45 +236,12 @@ extern const struct spokei_lease_words spokei_lease_no_words;
 void spokei_lease_happen(struct spokei_lease *lease, const struct spokei_lease_news *news,
 			 const struct spokei_lease_words *words);
 
-/* The same for an event of this moment that comes with nothing else. */
-void spokei_lease_happen_now(struct spokei_lease *lease, enum spokei_lease_event event,
-			     const struct spokei_lease_words *words);
+/* --- renew.c */
 
-/* Frees a lease that is OVER. Calls its `done` with this error, if there is one. */
-void spokei_lease_finish(struct spokei_lease *lease, int error);
+/* Has a held lease renewed when the tasks of this turn run. */
+void spokei_lease_renew_soon(struct spokei_lease *lease);
 
-/* Records an event about a lease, unless there were too many of late. */
-SPOKEI_PRINTF(3, 4)
-void spokei_lease_event(const struct spokei_lease *lease, int error, const char *format, ...);
-
-/* --- ask.c */
-
-/* Has the RELEASE of a lease sent when the tasks of this turn run. The lease is in no list. */
-void spokei_lease_todo(struct spokei_lease *lease);
-
-/* Has the first lease of a line send its next command then. */
-void spokei_lease_line_todo(struct spokei_lease_line *line);
-
-/* Takes an ask out of its line; the next one goes on. */
-void spokei_lease_line_leave(struct spokei_lease *lease);
-
-/* Has the first ask of the line try now, or as soon as its present try has failed. */
-void spokei_lease_line_wake(struct spokei_lease_line *line);
-
-/* Returns whether an ask may try: it is the first of its line. */
-bool spokei_lease_is_first(const struct spokei_lease *lease);
-
-/* Sends what the leases on leases->todo and the lines on leases->lines_todo have to send, as far as
- * the store takes it. */
-void spokei_leases_send(struct spoke_leases *leases);
-
-/* Sends the RELEASE of a lease that is RETURNING or RELEASING. */
-void spokei_lease_send_release(struct spokei_lease *lease);
-
-/* Returns whether a lease can have this name. */
-bool spokei_lease_is_name(const char *name, size_t len);
-
-/* Keeps the mirror of a lease up to date from now on; it is what `arg` of its ask points to. */
-void spokei_lease_mirror(struct spoke_lease lease);
+/* Sends the renewals that are due, as far as the store takes them. */
+void spokei_leases_renew(struct spoke_leases *leases);
 
 #endif

@@ -8,6 +8,8 @@
 #ifndef SPOKEI_CLUSTER_LEASE_USE_H
 #define SPOKEI_CLUSTER_LEASE_USE_H
 
+#include "timer/base.h"
+
 #include <spoke/lease.h>
 
 struct spoke_engine;
@@ -21,15 +23,16 @@ struct spokei_lease_use {
 	void (*over)(struct spokei_lease_use *use);
 };
 
-/* --- for the lease, which has a pointer to its first use, at first NULL */
-
-/* Adds a use, whose `over` is set. */
-void spokei_lease_use_join(struct spokei_lease_use **uses, struct spokei_lease_use *use);
-
-/* The lease has ended: notifies all uses, after which there are none. */
-void spokei_lease_uses_end(struct spokei_lease_use **uses);
-
-/* --- for the owner of a use */
+/* Ends a use; nothing happens if its lease has ended, or if there never was one. */
+static inline void spokei_lease_use_end(struct spokei_lease_use *use)
+{
+	if (use->at == NULL)
+		return;
+	*use->at = use->next;
+	if (use->next)
+		use->next->at = use->at;
+	use->at = NULL;
+}
 
 /* Returns 0, SPOKE_EINVAL (its leases are of another engine) or SPOKE_ELEASE (the lease is not
  * held, or its time is over). */
@@ -41,13 +44,35 @@ SPOKE_MUST_USE int spokei_lease_use_begin(struct spoke_lease lease,
 					  const struct spoke_engine *engine,
 					  struct spokei_lease_use *use);
 
-/* Ends a use; nothing happens if its lease has ended, or if there never was one. */
-void spokei_lease_use_end(struct spokei_lease_use *use);
-
 /* Returns whether the lease has ended since the use began. Does not look at the clock. */
 static inline bool spokei_lease_use_is_over(const struct spokei_lease_use *use)
 {
 	return use->at == NULL;
+}
+
+/* --- for the lease, which has a pointer to its first use, at first NULL */
+
+/* Adds a use, whose `over` is set. */
+static inline void spokei_lease_use_join(struct spokei_lease_use **uses,
+					 struct spokei_lease_use *use)
+{
+	SPOKE_ASSERT(use->at == NULL && use->over != NULL);
+	use->next = *uses;
+	use->at = uses;
+	if (use->next)
+		use->next->at = &use->next;
+	*uses = use;
+}
+
+/* The lease has ended: notifies all uses, after which there are none. */
+static inline void spokei_lease_uses_end(struct spokei_lease_use **uses)
+{
+	while (*uses) {
+		struct spokei_lease_use *use = *uses;
+
+		spokei_lease_use_end(use);
+		use->over(use);
+	}
 }
 
 #endif

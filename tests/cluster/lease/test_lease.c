@@ -244,7 +244,7 @@ TEST(refusal_ends_the_doubt)
 	struct spokei_lease_life life = lease_in(ASKING);
 
 	(void)step(&life, SPOKEI_LEASE_MISS);
-	spokei_lease_asks(&life, NOW);
+	spokei_lease_sent(&life, NOW);
 	(void)step(&life, SPOKEI_LEASE_REFUSE);
 	assert_false(step(&life, SPOKEI_LEASE_RELEASE).release);
 	assert_int_equal(life.state, OVER);
