@@ -8,6 +8,8 @@
 #include "cluster/lease/use.h"
 #include "cluster/lease/view.h"
 #include "core/base/log.h"
+#include "core/base/pace.h"
+#include "core/engine/roll.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -16,7 +18,6 @@
 #define ARM_MAX_NS UINT64_C(86400000000000) /* leases that wait for ever look once a day */
 #define EVENT_NAME 96u                      /* bytes of an escaped name */
 #define EVENT_TEXT 160u
-#define EVENTS_A_SECOND 10u
 #define RUSHES_MAX 16u
 #define PAUSE_NS UINT64_C(20000000)
 #define REST_NS (5 * PAUSE_NS)
@@ -117,7 +118,7 @@ static void lease_event(const struct spokei_lease *lease, int error, const char 
 	char text[EVENT_TEXT];
 	va_list args;
 
-	if (!spokei_bucket_take(&leases->events, 1, leases->engine->begin_ns))
+	if (!spokei_leases_may_log(leases))
 		return;
 	(void)spokei_log_escape(escaped, sizeof(escaped), name.data, name.len);
 	va_start(args, format);
@@ -534,13 +535,6 @@ static void check_validity(struct spokei_early *early)
 
 /* --- commands */
 
-/* An answer of the store to one command. */
-struct answer {
-	struct spokei_lease_command *command; /* its copy */
-	int error;
-	struct spokei_resp_cursor reply;
-};
-
 static void command_done(struct spokei_redis_ask *ask, int error, struct spokei_resp_cursor reply);
 
 /* Sends the RELEASE or the ACQUIRE of a lease. Returns whether there was room, and memory. The cell
@@ -725,13 +719,12 @@ static void take_error(struct spokei_lease *lease, struct spoke_span text)
 		spokei_redis_restart(leases->redis, "the server is no primary");
 }
 
-static void take_grant(struct spokei_lease *lease, const struct answer *answer, uint64_t fence)
+static void take_grant(struct spokei_lease *lease, uint64_t sent_ns, uint64_t fence)
 {
-	struct spoke_leases *leases = lease->leases;
-	struct spokei_lease_news news = {
+	const struct spokei_lease_news news = {
 		.event = SPOKEI_LEASE_GRANT,
-		.now_ns = spokei_leases_now(leases),
-		.sent_ns = answer->command->sent_ns,
+		.now_ns = spokei_leases_now(lease->leases),
+		.sent_ns = sent_ns,
 		.fence = fence,
 	};
 
@@ -756,16 +749,17 @@ static void take_refusal(struct spokei_lease *lease, int64_t pttl_ms)
 		line_refused(line, now_ns, retry_ns);
 }
 
-static void take_acquired(struct spokei_lease *lease, struct answer *answer)
+static void take_acquired(struct spokei_lease *lease, uint64_t sent_ns,
+			  struct spokei_resp_cursor rest)
 {
 	int64_t refused = 1;
 	int64_t number = 0;
 
-	(void)spokei_resp_next_number(&answer->reply, &refused);
-	(void)spokei_resp_next_number(&answer->reply, &number);
+	(void)spokei_resp_next_number(&rest, &refused);
+	(void)spokei_resp_next_number(&rest, &number);
 	lease->leases->holds = 0;
 	if (!refused)
-		take_grant(lease, answer, (uint64_t)number);
+		take_grant(lease, sent_ns, (uint64_t)number);
 	else
 		take_refusal(lease, number);
 }
@@ -784,20 +778,22 @@ static void take_released(struct spokei_lease *lease, int64_t count)
 		finish(lease, unheld ? SPOKE_ENOENT : SPOKE_OK);
 }
 
-static void take_answer(struct spokei_lease *lease, struct answer *answer)
+/* Takes the answer to this command, of which it gets a copy. */
+static void take_answer(struct spokei_lease *lease, const struct spokei_lease_command *command,
+			int error, struct spokei_resp_cursor reply)
 {
 	struct spokei_resp_value first;
 
-	if (answer->error || !spokei_resp_next(&answer->reply, &first)) {
-		lease->repeats = answer->command->releases;
+	if (error || !spokei_resp_next(&reply, &first)) {
+		lease->repeats = command->releases;
 		repeat(lease,
 		       spokei_leases_now(lease->leases) + spokei_leases_pause(lease->leases));
 	} else if (first.kind == SPOKEI_RESP_ERROR) {
 		take_error(lease, first.text);
-	} else if (answer->command->releases) {
+	} else if (command->releases) {
 		take_released(lease, first.integer);
 	} else {
-		take_acquired(lease, answer);
+		take_acquired(lease, command->sent_ns, reply);
 	}
 }
 
@@ -807,7 +803,6 @@ static void command_done(struct spokei_redis_ask *ask, int error, struct spokei_
 								  ask);
 	struct spoke_leases *leases = command->leases;
 	struct spokei_lease_command copy = *command;
-	struct answer answer = { &copy, error, reply };
 	struct spokei_lease *lease = spokei_slab_get(&leases->cells, copy.handle);
 	bool releasing;
 
@@ -825,7 +820,7 @@ static void command_done(struct spokei_redis_ask *ask, int error, struct spokei_
 	/* The user is about to be called. The RELEASE is repeated after that. */
 	if (lease->tell != SPOKEI_LEASE_TELL_NOTHING)
 		return;
-	take_answer(lease, &answer);
+	take_answer(lease, &copy, error, reply);
 }
 
 /* --- sending */
@@ -1126,7 +1121,7 @@ static void leases_woke(struct spokei_member *member)
 	}
 }
 
-int spokei_leases_begin(struct spoke_leases *leases)
+int spokei_leases_begin(struct spoke_leases *leases, struct spokei_member *member)
 {
 	const struct spoke_env *env = leases->engine->env;
 	uint32_t max = leases->settings->max;
@@ -1144,11 +1139,9 @@ int spokei_leases_begin(struct spoke_leases *leases)
 	leases->tell.run = tell_all;
 	leases->rest.run = leases_rest;
 	leases->early.begin = check_validity;
-	leases->member.drain = leases_drain;
-	leases->member.woke = leases_woke;
+	member->drain = leases_drain;
+	member->woke = leases_woke;
 	leases->patience_ns = spokei_lease_patience(leases->settings->ttl_ns);
-	leases->events = spokei_bucket_make(EVENTS_A_SECOND, EVENTS_A_SECOND,
-					    leases->engine->begin_ns);
 	error = spokei_engine_class(leases->engine, "lease", lease_due, &leases->timer_class);
 	if (error == SPOKE_OK)
 		error = spokei_redis_new(leases->engine, &leases->settings->redis, &redis_up,

@@ -38,14 +38,6 @@ static void move(struct spokei_lease_life *life, enum spokei_lease_state to)
 
 /* --- times */
 
-uint64_t spokei_lease_valid_until(uint64_t sent_ns, uint64_t ttl_ns, uint64_t guard_ns)
-{
-	uint64_t kept_ns = ttl_ns / 100 + SPOKEI_LEASE_ROUND_NS;
-
-	kept_ns += guard_ns ? guard_ns : ttl_ns / 10;
-	return kept_ns < ttl_ns ? sent_ns + (ttl_ns - kept_ns) : sent_ns;
-}
-
 uint64_t spokei_lease_renewal_due(uint64_t sent_ns, uint64_t ttl_ns)
 {
 	uint64_t due_ns = sent_ns + ttl_ns / 3;

@@ -121,7 +121,14 @@ extern const unsigned spokei_lease_moves[SPOKEI_LEASE_STATES];
 
 /* Returns when a lease is valid no more whose command was sent at this time. guard_ns 0: a tenth of
  * the time to live. */
-uint64_t spokei_lease_valid_until(uint64_t sent_ns, uint64_t ttl_ns, uint64_t guard_ns);
+static inline uint64_t spokei_lease_valid_until(uint64_t sent_ns, uint64_t ttl_ns,
+						uint64_t guard_ns)
+{
+	uint64_t kept_ns = ttl_ns / 100 + SPOKEI_LEASE_ROUND_NS;
+
+	kept_ns += guard_ns ? guard_ns : ttl_ns / 10;
+	return kept_ns < ttl_ns ? sent_ns + (ttl_ns - kept_ns) : sent_ns;
+}
 
 /*
  * Returns when to renew a lease after a command that was sent at this time: a third of the time to

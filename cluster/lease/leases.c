@@ -8,6 +8,7 @@
 #include "cluster/lease/settings.h"
 #include "cluster/lease/use.h"
 #include "cluster/lease/view.h"
+#include "core/base/pace.h"
 #include "core/engine/desk.h"
 #include "core/engine/roll.h"
 #include "core/engine/waiters.h"
@@ -18,16 +19,24 @@
 #include <stdio.h>
 
 #define SEARCHED 4096u /* cells, at most */
+#define EVENTS_A_SECOND 10u
 
-/* Leases with their settings. */
+/* Leases with the parts of them that only this file knows. */
 struct block {
 	struct spoke_leases leases;
+	struct spokei_member member;
 	struct spokei_lease_settings settings;
+	struct spokei_bucket events; /* limits events about single leases */
 };
 
 static struct block *block_of(struct spoke_leases *leases)
 {
 	return spoke_container_of(leases, struct block, leases);
+}
+
+bool spokei_leases_may_log(struct spoke_leases *leases)
+{
+	return spokei_bucket_take(&block_of(leases)->events, 1, leases->engine->begin_ns);
 }
 
 /* --- the end */
@@ -54,13 +63,13 @@ static void finalise(struct spokei_task *task)
 		return;
 	}
 	if (!leases->freed) {
-		spokei_roll_retire(leases->engine, &leases->member);
+		spokei_roll_retire(leases->engine, &block_of(leases)->member);
 		return;
 	}
 	/* It may be queued with nothing to tell. */
 	spokei_task_drop(&leases->tell);
 	spokei_desk_drop(desk);
-	spokei_roll_drop(leases->engine, &leases->member);
+	spokei_roll_drop(leases->engine, &block_of(leases)->member);
 	free_memory(leases);
 }
 
@@ -123,24 +132,23 @@ static int leases_new(struct spoke_engine *engine, const struct spoke_leases_opt
 	leases->engine = engine;
 	leases->settings = &block->settings;
 	leases->end.run = finalise;
-	leases->member = (struct spokei_member){
+	block->member = (struct spokei_member){
 		.kind = spokei_leases_kind,
 		.close = leases_close,
 		.free = leases_member_free,
 	};
 	spokei_lease_clock_init(&leases->clock, engine->env);
 	make_uuid(engine->env, leases->uuid);
+	block->events = spokei_bucket_make(EVENTS_A_SECOND, EVENTS_A_SECOND, engine->begin_ns);
 	error = spokei_lease_settings(engine, options, &block->settings);
-	if (error == SPOKE_OK) {
-		error = spokei_leases_begin(leases);
-		spokei_lease_settings_fini(&block->settings);
-	}
+	if (error == SPOKE_OK)
+		error = spokei_leases_begin(leases, &block->member);
 	if (error) {
 		spokei_lease_settings_free(engine->env, &block->settings);
 		spokei_free(engine->env, block, 1, sizeof(*block));
 		return error;
 	}
-	spokei_roll_add(engine, &leases->member);
+	spokei_roll_add(engine, &block->member);
 	*ret_leases = leases;
 	return SPOKE_OK;
 }
@@ -442,6 +450,7 @@ static void lease_lost(void *arg, struct spoke_lease lease, enum spoke_lease_los
 static int try_ask(struct spoke_lease_future *future)
 {
 	struct spoke_lease_options options = future->options;
+	struct spokei_lease *lease;
 	int error;
 
 	if (spokei_desk_closed(future->desk))
@@ -451,9 +460,12 @@ static int try_ask(struct spoke_lease_future *future)
 	options.lost = lease_lost;
 	options.arg = &future->mirror;
 	error = spoke_lease_ask(future->leases, future->name, &options, ask_told, &future->lease);
-	if (error == SPOKE_OK)
-		find(future->lease)->mirrored = true;
-	return error;
+	if (error)
+		return error;
+	lease = find(future->lease);
+	SPOKE_ASSERT(lease != NULL);
+	lease->mirrored = true;
+	return SPOKE_OK;
 }
 
 /* Begins the ask, which takes over one share. */
@@ -682,7 +694,7 @@ const char spokei_leases_kind[] = "leases";
 
 struct spoke_leases *spokei_leases_of(struct spokei_member *member)
 {
-	return spoke_container_of(member, struct spoke_leases, member);
+	return &spoke_container_of(member, struct block, member)->leases;
 }
 
 const struct spokei_lease_settings *spokei_leases_settings(const struct spoke_leases *leases)

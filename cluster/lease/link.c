@@ -553,25 +553,6 @@ int spokei_redis_link_init(struct spokei_redis_link *link, struct spokei_redis *
 	return error;
 }
 
-void spokei_redis_link_prove(struct spokei_redis_link *link, const char *user, const char *password)
-{
-	link->user = user;
-	link->password = password;
-}
-
-void spokei_redis_link_fini(struct spokei_redis_link *link)
-{
-	spokei_buffer_fini(&link->in);
-	spokei_buffer_fini(&link->out);
-}
-
-void spokei_redis_link_start(struct spokei_redis_link *link, uint64_t pause_ns)
-{
-	SPOKE_ASSERT(link->state == SPOKEI_REDIS_STOPPED);
-	link->state = SPOKEI_REDIS_WAITING;
-	spokei_dialer_set_timer(&link->dialer, pause_ns);
-}
-
 void spokei_redis_link_leave(struct spokei_redis_link *link)
 {
 	spokei_redis_link_stop(link);

@@ -58,8 +58,8 @@ struct spokei_redis_link {
 	struct spoke_engine *engine;
 	const struct spokei_redis_link_up *up;
 	struct spokei_redis *redis; /* the owner */
-	const char *user;           /* "": the default user. Both are the owner's */
-	const char *password;       /* "": none is asked for */
+	const char *user;           /* written with AUTH; "": the default user. The owner's */
+	const char *password;       /* "": no AUTH. The owner's, too */
 	enum spokei_redis_link_state state;
 	uint32_t round;      /* counts ends and stops */
 	bool reading;        /* a reply has begun */
@@ -84,22 +84,27 @@ struct spokei_redis_link {
 	char why[SPOKEI_REDIS_WHY];
 };
 
-/* Initialises a link; dialer.place is set afterwards. Returns 0, or SPOKE_ELIMIT: the wheel
- * has no timer or class left; the link is to be left then, too. */
+/* Initialises a link; dialer.place, user and password are set afterwards. Returns 0, or
+ * SPOKE_ELIMIT: the wheel has no timer or class left; the link is to be left then, too. */
 SPOKE_MUST_USE int spokei_redis_link_init(struct spokei_redis_link *link,
 					  struct spokei_redis *redis,
 					  const struct spokei_redis_link_up *up,
 					  struct spoke_engine *engine, uint64_t connect_ns);
 
-/* Sets what the link writes with AUTH. Both texts stay with the caller. */
-void spokei_redis_link_prove(struct spokei_redis_link *link, const char *user,
-			     const char *password);
-
 /* Frees the buffers of a link that was left and is not busy. */
-void spokei_redis_link_fini(struct spokei_redis_link *link);
+static inline void spokei_redis_link_fini(struct spokei_redis_link *link)
+{
+	spokei_buffer_fini(&link->in);
+	spokei_buffer_fini(&link->out);
+}
 
 /* Connects to dialer.place after a pause; 0: in the next turn. Only while it is stopped. */
-void spokei_redis_link_start(struct spokei_redis_link *link, uint64_t pause_ns);
+static inline void spokei_redis_link_start(struct spokei_redis_link *link, uint64_t pause_ns)
+{
+	SPOKE_ASSERT(link->state == SPOKEI_REDIS_STOPPED);
+	link->state = SPOKEI_REDIS_WAITING;
+	spokei_dialer_set_timer(&link->dialer, pause_ns);
+}
 
 /* Closes the connection. Nothing is called any more until the next start. */
 void spokei_redis_link_stop(struct spokei_redis_link *link);

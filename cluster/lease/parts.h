@@ -8,9 +8,7 @@
 
 #include "cluster/lease/lease.h"
 #include "cluster/lease/redis.h"
-#include "core/base/pace.h"
 #include "core/engine/early.h"
-#include "core/engine/roll.h"
 #include "core/memory/map.h"
 #include "core/memory/slab.h"
 
@@ -108,13 +106,12 @@ struct spokei_lease_batch {
 };
 
 struct spokei_desk;
+struct spokei_member;
 
 struct spoke_leases {
 	struct spoke_engine *engine;
 	struct spokei_redis *redis; /* NULL: ended */
 	const struct spokei_lease_settings *settings;
-	struct spokei_member member;
-	struct spokei_bucket events; /* limits events about single leases */
 	struct spokei_lease_clock clock;
 	_Atomic(struct spokei_desk *) desk; /* for futures; NULL: none was made yet */
 	unsigned timer_class;
@@ -200,10 +197,16 @@ static inline void spokei_lease_unlist(struct spokei_lease *lease)
 		spokei_list_remove(&lease->node);
 }
 
+/* --- leases.c */
+
+/* Returns whether an event about single leases may be logged: there were not too many of late. */
+bool spokei_leases_may_log(struct spoke_leases *leases);
+
 /* --- holding.c */
 
-/* Begins all: lists, tasks, the connection to the store. Returns 0, or an error. */
-SPOKE_MUST_USE int spokei_leases_begin(struct spoke_leases *leases);
+/* Begins all: lists, tasks, the connection to the store; and what their member does when the engine
+ * drains or wakes. Returns 0, or an error. */
+SPOKE_MUST_USE int spokei_leases_begin(struct spoke_leases *leases, struct spokei_member *member);
 
 /* Ends everything. Commands under way are forgotten by the store, and so is their memory. */
 void spokei_leases_end(struct spoke_leases *leases);

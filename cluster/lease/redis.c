@@ -572,7 +572,7 @@ static int sentinel_new(struct spokei_redis *redis, const struct spokei_redis_op
 	sentinel->count = options->sentinel_count;
 	error = spokei_redis_link_init(&sentinel->link, redis, &sentinel_up, redis->engine,
 				       redis->commands.connect_ns);
-	spokei_redis_link_prove(&sentinel->link, "", redis->given.sentinel_password);
+	sentinel->link.password = redis->given.sentinel_password;
 	for (unsigned i = 0; i < sentinel->count && error == SPOKE_OK; i++) {
 		const struct spokei_redis_place *place = &options->sentinels[i];
 
@@ -1157,8 +1157,8 @@ int spokei_redis_new(struct spoke_engine *engine, const struct spokei_redis_opti
 		error = other;
 	if (error == SPOKE_OK)
 		error = copy_texts(redis, options);
-	spokei_redis_link_prove(&redis->commands, redis->given.user, redis->given.password);
-	spokei_redis_link_prove(&redis->subscriber, redis->given.user, redis->given.password);
+	redis->commands.user = redis->subscriber.user = redis->given.user;
+	redis->commands.password = redis->subscriber.password = redis->given.password;
 	if (error == SPOKE_OK)
 		error = aim(redis, options);
 	if (error) {

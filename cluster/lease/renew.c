@@ -5,7 +5,6 @@
  */
 #include "cluster/lease/parts.h"
 #include "core/base/log.h"
-#include "core/base/pace.h"
 
 #define AGAIN_GRID_NS UINT64_C(50000000)
 
@@ -125,7 +124,7 @@ static void take_error(struct spoke_leases *leases, struct spoke_span text)
 		spokei_redis_restart(leases->redis, "the server is no primary");
 		return;
 	case SPOKEI_REFUSAL_REFUSED:
-		if (!spokei_bucket_take(&leases->events, 1, leases->engine->begin_ns))
+		if (!spokei_leases_may_log(leases))
 			return;
 		text = spokei_refusal_text(text);
 		(void)spokei_log_escape(escaped, sizeof(escaped), text.data, text.len);

@@ -99,13 +99,6 @@ bool spokei_resp_next_number(struct spokei_resp_cursor *cursor, int64_t *ret)
 	return spokei_resp_next(cursor, &value) && spokei_resp_number(&value, ret);
 }
 
-bool spokei_resp_is(const struct spokei_resp_value *value, const char *text)
-{
-	size_t len = strlen(text);
-
-	return value->text.len == len && (len == 0 || memcmp(value->text.data, text, len) == 0);
-}
-
 /* --- the parser */
 
 void spokei_resp_begin(struct spokei_resp_reader *reader)

@@ -49,7 +49,12 @@ bool spokei_resp_number(const struct spokei_resp_value *value, int64_t *ret);
 bool spokei_resp_next_number(struct spokei_resp_cursor *cursor, int64_t *ret);
 
 /* Returns whether a value's text is this one. */
-bool spokei_resp_is(const struct spokei_resp_value *value, const char *text);
+static inline bool spokei_resp_is(const struct spokei_resp_value *value, const char *text)
+{
+	size_t len = strlen(text);
+
+	return value->text.len == len && (len == 0 || memcmp(value->text.data, text, len) == 0);
+}
 
 /* --- the parser */
 

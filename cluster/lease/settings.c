@@ -202,6 +202,7 @@ static int keep_texts(struct spoke_engine *engine, const struct spoke_leases_opt
 
 void spokei_lease_settings_free(const struct spoke_env *env, struct spokei_lease_settings *settings)
 {
+	spokei_store_fini(&settings->store);
 	spokei_free(env, settings->texts, 1, settings->texts_size);
 	settings->texts = NULL;
 }
@@ -267,10 +268,4 @@ int spokei_lease_settings(struct spoke_engine *engine, const struct spoke_leases
 	*ret = settings;
 	describe_store(ret);
 	return SPOKE_OK;
-}
-
-void spokei_lease_settings_fini(struct spokei_lease_settings *settings)
-{
-	spokei_store_fini(&settings->store);
-	settings->redis = (struct spokei_redis_options){ .host = NULL };
 }

@@ -41,13 +41,9 @@ SPOKE_MUST_USE int spokei_lease_settings(struct spoke_engine *engine,
 					 const struct spoke_leases_options *options,
 					 struct spokei_lease_settings *ret);
 
-/* Frees the texts for the page. */
+/* Frees the texts. Zero-initialised settings have none. */
 void spokei_lease_settings_free(const struct spoke_env *env,
 				struct spokei_lease_settings *settings);
-
-/* Frees the store's address with its texts, which is not needed any more once the store is made.
- * The numbers stay. May be called again. */
-void spokei_lease_settings_fini(struct spokei_lease_settings *settings);
 
 /* The terms of one lease. */
 struct spokei_lease_terms {

@@ -39,7 +39,6 @@ static int set_up(void **state)
 
 static void drop(void)
 {
-	spokei_lease_settings_fini(&settings);
 	spokei_lease_settings_free(&faulty.env, &settings);
 }
 
@@ -331,7 +330,6 @@ TEST(settings_leave_the_file_to_other_engines)
 
 	assert_int_equal(engine_with(&other), SPOKE_OK);
 	assert_int_equal(spokei_lease_settings(other, &options, &settings), SPOKE_OK);
-	spokei_lease_settings_fini(&settings);
 	spokei_lease_settings_free(&second.env, &settings);
 	assert_int_equal(spokei_lease_settings(engine, &options, &settings), SPOKE_OK);
 	spoke_engine_free(other);
