@@ -124,3 +124,69 @@ void spokei_buffer_truncate(struct spokei_buffer *buffer, size_t len)
 	if (spokei_buffer_len(buffer) == 0)
 		settle_empty(buffer);
 }
+
+/* --- spare memory */
+
+/* This header lies in the memory. */
+struct spokei_spare {
+	struct spokei_spare *next;
+	size_t capacity;
+};
+
+static struct spokei_spare *take_spare(struct spokei_spares *spares)
+{
+	struct spokei_spare *spare = spares->newest;
+
+	spares->newest = spare->next;
+	spares->bytes -= spare->capacity;
+	return spare;
+}
+
+void spokei_spares_lend(struct spokei_spares *spares, struct spokei_buffer *buffer)
+{
+	struct spokei_spare *spare;
+
+	spares->lent = true;
+	if (spares->newest == NULL)
+		return;
+	spare = take_spare(spares);
+	buffer->capacity = spare->capacity;
+	buffer->bytes = (unsigned char *)spare;
+	spokei_buffer_clear(buffer);
+}
+
+void spokei_spares_return(struct spokei_spares *spares, struct spokei_buffer *buffer)
+{
+	struct spokei_spare *spare = (struct spokei_spare *)(void *)buffer->bytes;
+	size_t capacity = buffer->capacity;
+
+	if (spare == NULL)
+		return;
+	if (capacity > SPOKEI_SPARE_MAX || capacity < sizeof(*spare) ||
+	    spares->bytes > SPOKEI_SPARES_MAX - capacity) {
+		spokei_buffer_fini(buffer);
+		return;
+	}
+	*spare = (struct spokei_spare){ .next = spares->newest, .capacity = capacity };
+	spares->newest = spare;
+	spares->bytes += capacity;
+	buffer->bytes = NULL;
+	buffer->capacity = 0;
+	spokei_buffer_clear(buffer);
+}
+
+void spokei_spares_fini(struct spokei_spares *spares, const struct spoke_env *env)
+{
+	while (spares->newest) {
+		struct spokei_spare *spare = take_spare(spares);
+
+		spokei_free(env, spare, 1, spare->capacity);
+	}
+}
+
+void spokei_spares_slim(struct spokei_spares *spares, const struct spoke_env *env, bool busy)
+{
+	if (!spares->lent && !busy)
+		spokei_spares_fini(spares, env);
+	spares->lent = false;
+}

@@ -79,4 +79,25 @@ static inline void spokei_buffer_clear(struct spokei_buffer *buffer)
 /* Removes everything after the first `len` bytes. */
 void spokei_buffer_truncate(struct spokei_buffer *buffer, size_t len);
 
+#define SPOKEI_SPARE_MAX 262144u   /* bytes; larger memory is freed */
+#define SPOKEI_SPARES_MAX 8388608u /* ... of all spare memory of one owner */
+
+/* Memory of emptied buffers, for the next one that fills. Zero-initialised. */
+struct spokei_spares {
+	struct spokei_spare *newest;
+	size_t bytes;
+	bool lent; /* since the last spokei_spares_slim() */
+};
+
+/* Lends memory to an empty buffer that is about to fill; takes it back from one that was emptied.
+ */
+void spokei_spares_lend(struct spokei_spares *spares, struct spokei_buffer *buffer);
+void spokei_spares_return(struct spokei_spares *spares, struct spokei_buffer *buffer);
+
+/* Frees the memory, unless a buffer has filled since the last call, or will soon (`busy`). */
+void spokei_spares_slim(struct spokei_spares *spares, const struct spoke_env *env, bool busy);
+
+/* Frees the memory. */
+void spokei_spares_fini(struct spokei_spares *spares, const struct spoke_env *env);
+
 #endif

@@ -130,35 +130,13 @@ static void forget(struct spokei_serving *serving)
 		spokei_map_fini(&conn->serving);
 }
 
-void spokei_conn_join_orphans(struct spokei_serving *serving, struct spokei_link *link)
-{
-	serving->link = link;
-	spokei_list_append(&link->orphans, &serving->node);
-	link->orphan_count++;
-}
-
-void spokei_conn_leave_orphans(struct spokei_serving *serving)
-{
-	if (serving->link == NULL)
-		return;
-	spokei_list_remove(&serving->node);
-	serving->link->orphan_count--;
-	serving->link = NULL;
-}
-
-void spokei_link_disown(struct spokei_link *link)
-{
-	while (!spokei_list_empty(&link->orphans))
-		spokei_conn_leave_orphans(spoke_container_of(spokei_list_first(&link->orphans),
-							     struct spokei_serving, node));
-}
-
 /* Later requests wait for the answer, also those that were about to be delivered. */
 static SPOKEI_NOINLINE void begin_turn(struct spokei_conn *conn, int64_t timeout_ms)
 {
 	conn->paused |= SPOKEI_PAUSED_TURN;
 	spokei_task_drop(&conn->resume);
-	spokei_conn_answer_by(conn, spokei_engine_deadline(spokei_conn_engine(conn), timeout_ms));
+	conn->answer_ns = spokei_engine_deadline(spokei_conn_engine(conn), timeout_ms);
+	spokei_conn_arm(conn);
 }
 
 int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
@@ -195,7 +173,6 @@ static SPOKEI_NOINLINE void answer_turn(struct spokei_conn *conn, const struct p
 {
 	const struct spoke_env *env = spokei_conn_engine(conn)->env;
 
-	conn->answer_ns = 0;
 	message->last = is_last(conn);
 	/* It was not idle. The turn may be an old one, where the answer is given outside of any. */
 	conn->idle.since_ns = env->coarse(env->ctx);
@@ -240,12 +217,6 @@ static void abandon(struct spokei_conn *conn, struct spokei_serving *serving)
 		serving->abandoned(serving);
 }
 
-void spokei_conn_abandon(struct spokei_conn *conn)
-{
-	while (!spokei_list_empty(&conn->servings))
-		abandon(conn, first_serving(&conn->servings));
-}
-
 void spokei_conn_expire(struct spokei_conn *conn)
 {
 	static const char why[] = "the deadline passed before the provider answered";
@@ -264,16 +235,16 @@ void spokei_conn_expire(struct spokei_conn *conn)
 		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
 }
 
-void spokei_conn_abandon_waiting(struct spokei_conn *conn)
+void spokei_conn_abandon(struct spokei_conn *conn, bool all)
 {
-	struct spoke_list all;
+	struct spoke_list servings;
 
-	spokei_list_init(&all);
-	spokei_list_move(&conn->servings, &all);
-	while (!spokei_list_empty(&all)) {
-		struct spokei_serving *serving = first_serving(&all);
+	spokei_list_init(&servings);
+	spokei_list_move(&conn->servings, &servings);
+	while (!spokei_list_empty(&servings)) {
+		struct spokei_serving *serving = first_serving(&servings);
 
-		if (serving->two_way) {
+		if (serving->two_way || all) {
 			abandon(conn, serving);
 		} else {
 			spokei_list_unlink(&serving->node);

@@ -86,12 +86,32 @@ struct spokei_idle_moment {
 };
 
 /* Starts the check, for a new connection or after a break. */
-void spokei_idle_start(struct spokei_idle *idle, uint64_t now_ns);
+static inline void spokei_idle_start(struct spokei_idle *idle, uint64_t now_ns)
+{
+	*idle = (struct spokei_idle){ .since_ns = now_ns };
+}
 
-/* A probe was queued; the kernel has taken bytes queued before it; the kernel has taken it. */
-void spokei_idle_asked(struct spokei_idle *idle, uint64_t now_ns);
-void spokei_idle_moved(struct spokei_idle *idle, uint64_t now_ns);
-void spokei_idle_handed(struct spokei_idle *idle, uint64_t now_ns);
+/* A probe was queued. */
+static inline void spokei_idle_asked(struct spokei_idle *idle, uint64_t now_ns)
+{
+	idle->asked = true;
+	idle->handed = false;
+	idle->since_ns = now_ns;
+}
+
+/* The kernel has taken bytes that were queued before the probe. */
+static inline void spokei_idle_moved(struct spokei_idle *idle, uint64_t now_ns)
+{
+	if (idle->asked && !idle->handed)
+		idle->since_ns = now_ns;
+}
+
+/* The kernel has taken the probe. */
+static inline void spokei_idle_handed(struct spokei_idle *idle, uint64_t now_ns)
+{
+	spokei_idle_moved(idle, now_ns);
+	idle->handed = true;
+}
 
 /* A byte has arrived. Returns whether the peer was suspect. */
 static inline bool spokei_idle_heard(struct spokei_idle *idle, uint64_t now_ns)
@@ -106,11 +126,21 @@ static inline bool spokei_idle_heard(struct spokei_idle *idle, uint64_t now_ns)
 }
 
 /* Returns when to check next; UINT64_MAX: never. */
-uint64_t spokei_idle_due(const struct spokei_idle *idle, uint64_t interval_ns);
+static inline uint64_t spokei_idle_due(const struct spokei_idle *idle, uint64_t interval_ns)
+{
+	if (interval_ns == SPOKEI_IDLE_OFF || interval_ns >= UINT64_MAX - idle->since_ns)
+		return UINT64_MAX;
+	return idle->since_ns + interval_ns;
+}
 
 /* Returns whether an interval that counts is over. The socket is then read once more before the
  * check. */
-bool spokei_idle_ripe(const struct spokei_idle *idle, const struct spokei_idle_moment *moment);
+static inline bool spokei_idle_ripe(const struct spokei_idle *idle,
+				    const struct spokei_idle_moment *moment)
+{
+	return !moment->late && !moment->deaf &&
+	       moment->now_ns >= spokei_idle_due(idle, moment->interval_ns);
+}
 
 enum spokei_idle_verdict spokei_idle_check(struct spokei_idle *idle,
 					   const struct spokei_idle_moment *moment);
@@ -201,7 +231,7 @@ struct spokei_conn {
 	uint8_t asked_codec; /* codec of the peer's last request; this side's own before it */
 	bool local;          /* accepted at a unix socket */
 	/* The owner asks for proof, and the peer has given none yet: its frames are short, few
-	 * bytes wait for it, and it gets no pushes. See spokei_conn_trust(). */
+	 * bytes wait for it, and it gets no pushes. */
 	bool unproven;
 	bool dismissed;         /* ... it is closed after the answer that is given now */
 	bool left;              /* its owner has counted it out, before it is reported as closed */
@@ -240,8 +270,7 @@ struct spokei_conn {
 	struct spokei_minute writables; /* times the peer took READONLY back */
 	const char
 		*foreign; /* a sentence about a peer whose first bytes were no message, or NULL */
-	/* When the request that is served has to be answered, on wires without ids; 0: at any time.
-	 */
+	/* When the request that is served has to be answered, on wires without ids. */
 	uint64_t answer_ns;
 	uint64_t late_turn; /* engine->turn, in which it was read for calls that were due */
 	uint64_t passed;    /* of a layered stream, as of its last write or flush */
@@ -383,13 +412,6 @@ void spokei_conn_finish(struct spokei_conn *conn);
 /* The same for the connection of a stream. */
 void spokei_conn_finish_stream(struct spokei_stream *stream);
 
-/* Sets the bounds of unproven peers, unless the peer has an identity or is amid a frame, which had
- * other bounds when it began. */
-void spokei_conn_distrust(struct spokei_conn *conn);
-
-/* Lifts the bounds of unproven peers. From inside the handler of requests, or before it reads. */
-void spokei_conn_trust(struct spokei_conn *conn);
-
 /* Notes the SHA-256 of a token that counts for all requests of this connection. Returns 0 or
  * SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_conn_show(struct spokei_conn *conn, const unsigned char *digest);
@@ -444,11 +466,8 @@ bool spokei_conn_let_in(struct spokei_conn *conn, const struct spokei_callers *c
 /* Closes at once; waiting calls end with this error, a little later. */
 void spokei_conn_close(struct spokei_conn *conn, int error);
 
-/* Closes with an error: counts the reason and reports it as an event. */
+/* Closes with an error: counts the reason and reports it as an event, with conn->foreign, or the
+ * reason of the stream. */
 void spokei_conn_close_with(struct spokei_conn *conn, enum spoke_stat stat, int error);
-
-/* The same, with a reason after it; NULL: that of the stream. */
-void spokei_conn_close_why(struct spokei_conn *conn, enum spoke_stat stat, int error,
-			   const char *why);
 
 #endif

@@ -1,15 +1,98 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of a connection: made or accepted, opened, finished, closed, freed. The legal moves
- * between its states, and what the kernel checks on its behalf.
+ * The life of connections, and of the link of their owner: its limits; how a connection is made or
+ * accepted, opened, finished, closed and freed; the legal moves between its states; the identity of
+ * the peer; and how all connections of an owner begin and end together.
  */
 #include "core/base/env.h"
+#include "core/engine/engine.h"
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
+#include "transport/conn/serving.h"
 #include "transport/trust/caller.h"
 #include "transport/wire/codecs.h"
 
+#include <spoke/link.h>
+
 #include <errno.h>
+#include <string.h>
+
+/* --- the limits of a link */
+
+#define QUEUED_MAX 268435456u
+#define HELD_MAX 268435456u
+#define PENDING_MAX 65536u
+#define SERVING_MAX 10000u
+#define SERVING_PER_CONN_MAX 1024u
+#define NAME_MAX_BYTES 65536u
+#define EVENT_MAX 64u
+
+_Static_assert(SPOKE_VALUE_ITEMS_MAX <= SPOKE_VALUE_BYTES_MAX &&
+		       SPOKE_VALUE_ITEMS_MAX <=
+			       SPOKE_VALUE_OBJECT_BYTES_MAX / SPOKE_VALUE_OBJECT_BYTES,
+	       "this many bytes are within the limits of all values");
+
+void spokei_link_limits_values(struct spokei_link_limits *limits, uint32_t max)
+{
+	limits->wire.value.items_max = max;
+	limits->wire.free_len = max;
+}
+
+const struct spoke_value_limits spokei_link_own_values = {
+	.depth_max = SPOKE_VALUE_DEPTH_MAX,
+	.items_max = SPOKE_VALUE_ITEMS_MAX,
+	.object_bytes_max = SIZE_MAX,
+	.bytes_max = SIZE_MAX,
+};
+
+/* Memory as a tree of objects, and queued bytes, stay in proportion to a frame. */
+void spokei_link_limits_frame(struct spokei_link_limits *limits, size_t max)
+{
+	struct spoke_value_limits *value = &limits->wire.value;
+
+	limits->wire.frame_max = max;
+	if (max <= SPOKE_VALUE_BYTES_MAX)
+		return;
+	value->bytes_max = max;
+	value->object_bytes_max = max * (SPOKE_VALUE_OBJECT_BYTES_MAX / SPOKE_VALUE_BYTES_MAX);
+	limits->out_max = max * (SPOKEI_OUT_MAX / SPOKEI_FRAME_MAX);
+}
+
+void spokei_link_limits_init(struct spokei_link_limits *limits)
+{
+	*limits = (struct spokei_link_limits){
+		.wire = {
+			.frame_max = SPOKEI_FRAME_MAX,
+			.name_max = NAME_MAX_BYTES,
+			.event_max = EVENT_MAX,
+			.value = {
+				.depth_max = SPOKE_VALUE_DEPTH_MAX,
+				.items_max = SPOKE_VALUE_ITEMS_MAX,
+				.object_bytes_max = SPOKE_VALUE_OBJECT_BYTES_MAX,
+				.bytes_max = SPOKE_VALUE_BYTES_MAX,
+			},
+			.free_len = SPOKE_VALUE_ITEMS_MAX,
+			.spare_max = SPOKEI_SPARE,
+		},
+		.out_high = SPOKEI_OUT_HIGH,
+		.out_low = SPOKEI_OUT_LOW,
+		.out_max = SPOKEI_OUT_MAX,
+		.queued_max = QUEUED_MAX,
+		.held_max = HELD_MAX,
+		.pending_max = PENDING_MAX,
+		.serving_max = SERVING_MAX,
+		.serving_per_conn_max = SERVING_PER_CONN_MAX,
+		.unknown_replies = SPOKEI_UNKNOWN_REPLIES,
+		.slow_ns = SPOKEI_SLOW_NS,
+		.frame_ns = SPOKEI_FRAME_NS,
+		.handshake_ns = SPOKEI_HANDSHAKE_NS,
+		.half_ns = SPOKEI_HALF_NS,
+		.goodbye_ns = SPOKEI_GOODBYE_NS,
+		.linger_ns = SPOKEI_LINGER_NS,
+	};
+}
+
+/* --- states, and what the kernel checks */
 
 #define KEEPALIVE_NS UINT64_C(60000000000) /* for wires without heartbeats */
 
@@ -29,22 +112,9 @@ void spokei_conn_move(struct spokei_conn *conn, enum spokei_conn_state state)
 	conn->ending = state == SPOKEI_CONN_FINISHING;
 }
 
-void spokei_conn_speak(struct spokei_conn *conn, const struct spokei_wire *wire)
-{
-	const struct spoke_env *env = spokei_conn_engine(conn)->env;
-	uint64_t next = wire->id_first;
-
-	conn->wire = wire;
-	conn->in.wire = wire;
-	/* Where there are enough ids they begin at random and cannot be guessed. */
-	if (wire->id_max == UINT64_MAX)
-		env->dice(env->ctx, &next, sizeof(next));
-	if (wire->id_max == UINT64_MAX && conn->link->connects)
-		next = (uint64_t)SPOKEI_CONN_MARK << 32 | (next & UINT32_MAX);
-	spokei_pendings_init(&conn->pendings, wire->id_first, wire->id_max, next);
-}
-
-void spokei_conn_guard(struct spokei_conn *conn)
+/* Has the kernel check for a dead peer as far as it can: once the stream is open, and again when
+ * the wire is known. */
+static void guard(struct spokei_conn *conn)
 {
 	/* Above the limit for peers that do not read, which comes first. */
 	uint64_t unanswered_ns = spokei_later(conn->link->limits.slow_ns,
@@ -59,17 +129,28 @@ void spokei_conn_guard(struct spokei_conn *conn)
 	(void)conn->stream.kind->guard(&conn->stream, unanswered_ns, asks ? 0 : KEEPALIVE_NS);
 }
 
+void spokei_conn_speak(struct spokei_conn *conn, const struct spokei_wire *wire)
+{
+	const struct spoke_env *env = spokei_conn_engine(conn)->env;
+	uint64_t next = wire->id_first;
+
+	conn->wire = wire;
+	conn->in.wire = wire;
+	/* Where there are enough ids they begin at random and cannot be guessed. */
+	if (wire->id_max == UINT64_MAX)
+		env->dice(env->ctx, &next, sizeof(next));
+	if (wire->id_max == UINT64_MAX && conn->link->connects)
+		next = (uint64_t)SPOKEI_CONN_MARK << 32 | (next & UINT32_MAX);
+	spokei_pendings_init(&conn->pendings, wire->id_first, wire->id_max, next);
+	if (spokei_conn_is_opening(conn))
+		return;
+	guard(conn);
+	spokei_conn_arm(conn);
+}
+
 void spokei_conn_answer_end(struct spokei_conn *conn)
 {
 	if (spokei_conn_ended(conn) && conn->stream.layered && !spokei_conn_unwritable(conn))
-		(void)conn->stream.kind->shut(&conn->stream);
-}
-
-void spokei_conn_part(struct spokei_conn *conn)
-{
-	if (conn->stream.layered && !spokei_conn_is_opening(conn) &&
-	    conn->state != SPOKEI_CONN_CLOSED && !spokei_conn_unwritable(conn) &&
-	    spokei_outlet_len(&conn->out) == 0)
 		(void)conn->stream.kind->shut(&conn->stream);
 }
 
@@ -96,12 +177,11 @@ void spokei_conn_close(struct spokei_conn *conn, int error)
 	spokei_engine_soon(engine, &conn->end);
 }
 
-void spokei_conn_close_why(struct spokei_conn *conn, enum spoke_stat stat, int error,
-			   const char *why)
+void spokei_conn_close_with(struct spokei_conn *conn, enum spoke_stat stat, int error)
 {
 	const struct spokei_stream_blame blame = {
 		.title = "",
-		.why = why,
+		.why = conn->foreign,
 		.peer = &conn->peer,
 		.stat = stat,
 		.error = error,
@@ -114,20 +194,18 @@ void spokei_conn_close_why(struct spokei_conn *conn, enum spoke_stat stat, int e
 	spokei_conn_close(conn, error);
 }
 
-void spokei_conn_close_with(struct spokei_conn *conn, enum spoke_stat stat, int error)
-{
-	spokei_conn_close_why(conn, stat, error, NULL);
-}
-
 /* --- the identity of the peer */
 
-void spokei_conn_trust(struct spokei_conn *conn)
+/* Lifts the bounds of unproven peers. From inside the handler of requests, or before it reads. */
+static void trust(struct spokei_conn *conn)
 {
 	conn->unproven = false;
 	conn->in.limits = &conn->link->limits.wire;
 }
 
-void spokei_conn_distrust(struct spokei_conn *conn)
+/* Sets the bounds of unproven peers, unless the peer has an identity or is amid a frame, which had
+ * other bounds when it began. */
+static void distrust(struct spokei_conn *conn)
 {
 	if (conn->identity || spokei_intake_begun(&conn->in))
 		return;
@@ -152,7 +230,7 @@ static bool identify(struct spokei_conn *conn)
 		return true;
 	conn->identity = spokei_identity_new(env, &of);
 	if (of.name_count > 0 || (of.user && conn->link->users_prove))
-		spokei_conn_trust(conn);
+		trust(conn);
 	return conn->identity != NULL;
 }
 
@@ -173,7 +251,7 @@ int spokei_conn_prove(struct spokei_conn *conn, uint64_t proof)
 	if (identity == NULL)
 		return SPOKE_ENOMEM;
 	spokei_identity_prove(identity, proof);
-	spokei_conn_trust(conn);
+	trust(conn);
 	return SPOKE_OK;
 }
 
@@ -237,7 +315,7 @@ static void connected(struct spokei_conn *conn)
 	spokei_conn_watch(conn);
 	conn->up->changed(conn->up_arg, conn, SPOKE_OK);
 	/* The first bytes tell the peer the wire, and probe it. */
-	if (conn->state == SPOKEI_CONN_OPEN && conn->wire->probes && spokei_conn_probe(conn))
+	if (conn->state == SPOKEI_CONN_OPEN && conn->wire->probes && !spokei_conn_ask(conn))
 		spokei_conn_close(conn, SPOKE_ENOMEM);
 }
 
@@ -286,7 +364,7 @@ static void open_stream(struct spokei_conn *conn)
 		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
 		return;
 	}
-	spokei_conn_guard(conn);
+	guard(conn);
 	if (conn->stream.accepted)
 		spokei_conn_watch(conn);
 	else
@@ -334,8 +412,9 @@ static void free_conn(struct spokei_task *task)
 	spokei_pendings_fini(&conn->pendings, env);
 	spokei_map_fini(&conn->serving);
 	spokei_identity_drop(conn->identity);
-	spokei_conn_pool_give(&link->pool, conn);
-	spokei_link_left(link);
+	spokei_cells_give(&link->cells, conn);
+	if (--link->alive == 0 && link->end)
+		spokei_engine_dead(link->engine, link->end);
 }
 
 /* Ends its calls and requests, and reports the end. */
@@ -344,7 +423,7 @@ static void finalise(struct spokei_task *task)
 	struct spokei_conn *conn = spoke_container_of(task, struct spokei_conn, end);
 
 	spokei_conn_fail_calls(conn, conn->error);
-	spokei_conn_abandon(conn);
+	spokei_conn_abandon(conn, true);
 	if (conn->up)
 		conn->up->changed(conn->up_arg, conn, conn->error);
 	conn->end.run = free_conn;
@@ -385,7 +464,7 @@ static struct spokei_conn *make(struct spokei_link *link, int fd, enum spokei_co
 {
 	struct spoke_engine *engine = link->engine;
 	const struct spoke_env *env = engine->env;
-	struct spokei_conn *conn = spokei_conn_pool_take(&link->pool);
+	struct spokei_conn *conn = spokei_cells_take(&link->cells);
 
 	if (conn == NULL)
 		return NULL;
@@ -439,7 +518,7 @@ int spokei_conn_accept(struct spokei_link *link, const struct spokei_arrival *ar
 	}
 	conn->in.no_http = !arrival->http;
 	if (link->limits.unproven_frame_max > 0)
-		spokei_conn_distrust(conn);
+		distrust(conn);
 	conn->peer = *arrival->peer;
 	conn->stream.accepted = true;
 	if (arrival->stream)
@@ -450,4 +529,152 @@ int spokei_conn_accept(struct spokei_link *link, const struct spokei_arrival *ar
 	*ret_conn = conn;
 	open_stream(conn);
 	return SPOKE_OK;
+}
+
+/* --- requests whose connection is gone */
+
+void spokei_conn_join_orphans(struct spokei_serving *serving, struct spokei_link *link)
+{
+	serving->link = link;
+	spokei_list_append(&link->orphans, &serving->node);
+	link->orphan_count++;
+}
+
+void spokei_conn_leave_orphans(struct spokei_serving *serving)
+{
+	if (serving->link == NULL)
+		return;
+	spokei_list_remove(&serving->node);
+	serving->link->orphan_count--;
+	serving->link = NULL;
+}
+
+/* --- all connections together */
+
+#define BLAMES 10u /* in a second */
+
+static void set_limits(struct spokei_link *link, const struct spokei_link_limits *limits)
+{
+	const size_t unproven_max = limits->unproven_frame_max;
+
+	link->limits = *limits;
+	link->unproven = limits->wire;
+	link->unproven.spare_max = SPOKEI_UNPROVEN_SPARE;
+	if (unproven_max > 0 && unproven_max < link->unproven.frame_max)
+		link->unproven.frame_max = unproven_max;
+	spokei_engine_note_interval(link->engine, limits->heartbeat_ns);
+	spokei_engine_note_interval(link->engine, limits->idle_close_ns);
+}
+
+int spokei_link_init(struct spokei_link *link, struct spoke_engine *engine,
+		     const struct spokei_link_limits *limits)
+{
+	*link = (struct spokei_link){
+		.engine = engine,
+		.stream = &spokei_stream_socket,
+	};
+	spokei_list_init(&link->conns);
+	spokei_list_init(&link->silent);
+	spokei_cells_init(&link->cells, engine->env, sizeof(struct spokei_conn));
+	spokei_list_init(&link->orphans);
+	link->blames = spokei_bucket_make(BLAMES, BLAMES, engine->env->now(engine->env->ctx));
+	set_limits(link, limits);
+	return spokei_link_time(link);
+}
+
+void spokei_link_change(struct spokei_link *link, const struct spokei_link_limits *limits)
+{
+	bool asked = link->limits.heartbeat_ns != SPOKEI_IDLE_OFF;
+	bool asks = limits->heartbeat_ns != SPOKEI_IDLE_OFF;
+	bool trusted = link->limits.unproven_frame_max == 0;
+	struct spoke_list *node = link->conns.next;
+	struct spokei_link_limits with = *limits;
+
+	/* No settings: a pause of reading ends by the mark by which it began. */
+	with.out_high = link->limits.out_high;
+	with.out_low = link->limits.out_low;
+	set_limits(link, &with);
+	while (node != &link->conns) {
+		struct spokei_conn *conn = spoke_container_of(node, struct spokei_conn, node);
+
+		node = node->next;
+		if (limits->unproven_frame_max == 0)
+			trust(conn);
+		else if (trusted)
+			distrust(conn);
+		/* A connection that is not open yet is guarded when it opens. */
+		if (asks != asked && conn->state == SPOKEI_CONN_OPEN)
+			guard(conn);
+		spokei_conn_arm(conn);
+	}
+}
+
+void spokei_link_part(struct spokei_link *link)
+{
+	struct spoke_list *node = link->conns.next;
+
+	if (spokei_engine_forked(link->engine))
+		return;
+	for (; node != &link->conns; node = node->next)
+		spokei_conn_part(spoke_container_of(node, struct spokei_conn, node));
+}
+
+void spokei_link_end(struct spokei_link *link, struct spokei_task *end)
+{
+	link->closing = true;
+	link->end = end;
+	while (!spokei_list_empty(&link->conns))
+		spokei_conn_close(spoke_container_of(spokei_list_first(&link->conns),
+						     struct spokei_conn, node),
+				  SPOKE_ECLOSED);
+	if (link->alive == 0)
+		spokei_engine_dead(link->engine, end);
+}
+
+struct spokei_conn *spokei_link_make_room(struct spokei_link *link)
+{
+	struct spokei_conn *conn;
+
+	if (spokei_list_empty(&link->silent))
+		return NULL;
+	conn = spoke_container_of(spokei_list_first(&link->silent), struct spokei_conn, silent);
+	spokei_count(link->engine, SPOKE_STAT_CLOSED_MUTE);
+	spokei_conn_close(conn, SPOKE_ELIMIT);
+	return conn;
+}
+
+void spokei_link_woke(struct spokei_link *link)
+{
+	struct spoke_list *node = link->conns.next;
+
+	while (node != &link->conns) {
+		struct spokei_conn *conn = spoke_container_of(node, struct spokei_conn, node);
+
+		node = node->next;
+		if (spokei_conn_is_listened_to(conn) && conn->wire->probes &&
+		    link->limits.heartbeat_ns != SPOKEI_IDLE_OFF)
+			(void)spokei_conn_ask(conn);
+	}
+}
+
+void spokei_link_fini(struct spokei_link *link)
+{
+	SPOKE_ASSERT(spokei_list_empty(&link->conns));
+	while (!spokei_list_empty(&link->orphans)) /* their replies come when the link is gone */
+		spokei_conn_leave_orphans(spoke_container_of(spokei_list_first(&link->orphans),
+							     struct spokei_serving, node));
+	spokei_spares_fini(&link->spares, link->engine->env);
+	spokei_cells_fini(&link->cells);
+}
+
+const char *spoke_link_change_name(enum spoke_link_change change)
+{
+	static const char *const names[] = {
+		[SPOKE_LINK_CONNECTED] = "connected",       [SPOKE_LINK_PROBATION] = "probation",
+		[SPOKE_LINK_SUSPECT] = "suspect",           [SPOKE_LINK_RECOVERED] = "recovered",
+		[SPOKE_LINK_READONLY] = "readonly",         [SPOKE_LINK_CLOSED] = "closed",
+		[SPOKE_LINK_RECONNECTING] = "reconnecting",
+	};
+
+	return (unsigned)change < sizeof(names) / sizeof(names[0]) ? names[change] : NULL;
 }

@@ -7,6 +7,8 @@
 #define SPOKEI_TRANSPORT_CONN_LINK_H
 
 #include "core/base/pace.h"
+#include "core/memory/buffer.h"
+#include "core/memory/cells.h"
 #include "transport/wire/message.h"
 
 #define SPOKEI_FRAME_MAX 8388608u /* bytes; by default */
@@ -31,38 +33,6 @@
 /* How long the peer's end may take once this side can write no more. */
 #define SPOKEI_LINGER_NS UINT64_C(5000000000)
 #define SPOKEI_UNKNOWN_REPLIES 1000u /* in a minute; beyond: close */
-
-/*
- * Memory of the connections of one owner, several in one block. Connections live much longer than
- * calls. Allocated one by one they would end up in holes between freed call memory and pin
- * otherwise empty pages. The fullest block is filled first, so that others become empty; an empty
- * block is freed. The first block has one cell, because most owners have one connection. On the
- * engine's thread.
- */
-
-/* Cells of a block: as many connections as fit a page. After many have gone, each remaining one may
- * pin a block. */
-#define SPOKEI_CONN_POOL_BLOCK 3u
-
-struct spokei_conn_pool {
-	const struct spoke_env *env; /* borrowed for the life of the pool */
-	size_t size;                 /* bytes of each cell, with its head */
-	size_t blocks;               /* number of blocks */
-	/* Blocks with a free cell, by how many are taken. */
-	struct spoke_list roomy[SPOKEI_CONN_POOL_BLOCK];
-};
-
-/* Prepares an empty pool, which has no memory yet, of cells of `size` bytes. Must not be moved. */
-void spokei_conn_pool_init(struct spokei_conn_pool *pool, const struct spoke_env *env, size_t size);
-
-/* Returns a cell, all zero; NULL: no memory. */
-SPOKE_MUST_USE void *spokei_conn_pool_take(struct spokei_conn_pool *pool);
-
-/* Checks that all cells were given back. */
-void spokei_conn_pool_fini(const struct spokei_conn_pool *pool);
-
-/* Gives a cell back. */
-void spokei_conn_pool_give(struct spokei_conn_pool *pool, void *memory);
 
 /* spokei_link_change() replaces all; the owner keeps those that must not change. */
 struct spokei_link_limits {
@@ -112,7 +82,6 @@ enum spokei_refused_by {
 };
 
 struct spoke_engine;
-struct spokei_spare;
 struct spokei_stream_kind;
 struct spokei_task;
 struct spokei_conn;
@@ -137,12 +106,9 @@ struct spokei_link {
 	bool users_prove;      /* the user at a unix socket is proof enough, as a list names it */
 	spokei_serve_fn serve; /* NULL: requests are answered "no such service" */
 	void *serve_arg;
-	uint64_t ran_ns;        /* when the turn began in which the last request was run */
-	unsigned pending_class; /* of timers */
-	/* Memory of emptied output buffers, for the next one that fills; newest first. */
-	struct spokei_spare *spares;
-	size_t spare_bytes;
-	bool lent; /* ... lent to an output buffer since the last heartbeat */
+	uint64_t ran_ns;             /* when the turn began in which the last request was run */
+	unsigned pending_class;      /* of timers */
+	struct spokei_spares spares; /* memory of emptied output buffers */
 	struct spokei_link_limits limits;
 
 	/* Of few calls. */
@@ -152,7 +118,7 @@ struct spokei_link {
 	struct spokei_wire_limits unproven; /* those of the wire, with lower bounds */
 	struct spoke_list conns;            /* the connections that are not closed */
 	struct spoke_list silent;           /* ... accepted, and without a byte; oldest first */
-	struct spokei_conn_pool pool;       /* memory of connections */
+	struct spokei_cells cells;          /* memory of connections */
 	uint32_t conn_count;
 	/* Requests whose connection is gone, while their handlers still run: a peer that sends and
 	 * resets, again and again, frees no place that way. */
@@ -197,17 +163,6 @@ struct spokei_conn *spokei_link_make_room(struct spokei_link *link);
 
 /* A connection was freed. */
 void spokei_link_left(struct spokei_link *link);
-
-/* Lends memory to an empty buffer that is about to fill; takes it back from one that was emptied.
- */
-void spokei_link_lend(struct spokei_link *link, struct spokei_buffer *buffer);
-void spokei_link_return(struct spokei_link *link, struct spokei_buffer *buffer);
-
-/* Frees spare memory, unless an output buffer has filled since the last call. */
-void spokei_link_slim(struct spokei_link *link);
-
-/* Frees all spare memory. */
-void spokei_link_drop_spares(struct spokei_link *link);
 
 /* Notes which limit refused a call, if that is the error. Returns the error. */
 static inline int spokei_link_refused(struct spokei_link *link, int error,

@@ -2,14 +2,11 @@
 /*
  * The parts of a connection, for one another:
  *
- *     life        its beginning and its end, moves between states
- *     times       its limits, the timer that is armed for them, deadlines
- *     heartbeat   the idle check, probes, drain notices
- *     read        stream to messages, and messages to their receivers
- *     answers     replies of this side
- *     calls       calls of this side
- *     write       output buffer to stream, the pause of reading, the end of a turn
- *     link        all connections of one owner
+ *     life        its beginning and its end, states, the peer's identity; all connections of an
+ * owner times       its limits, the silence of the peer, heartbeats, deadlines read        stream
+ * to messages, and messages to their receivers answers     replies of this side write       calls
+ * of this side; output buffer to stream; the pause of reading; the end of a turn pending     the
+ * ring that finds the call of an id
  */
 #ifndef SPOKEI_TRANSPORT_CONN_PARTS_H
 #define SPOKEI_TRANSPORT_CONN_PARTS_H
@@ -33,17 +30,19 @@ void spokei_conn_move(struct spokei_conn *conn, enum spokei_conn_state state);
 /* Sets the wire: before the connection is made, or from the peer's first byte. */
 void spokei_conn_speak(struct spokei_conn *conn, const struct spokei_wire *wire);
 
-/* Has the kernel check for a dead peer as far as it can: once the stream is open, and again when
- * the wire is known. */
-void spokei_conn_guard(struct spokei_conn *conn);
-
 /* Tells a peer that has ended, and is about to be closed, that this side ends too: streams other
  * than sockets have a word for it. */
 void spokei_conn_answer_end(struct spokei_conn *conn);
 
 /* Tells the peer in the same way that this side ends on purpose, if nothing of it is cut off. The
  * caller closes the connection next. Not in a forked child, whose parent goes on. */
-void spokei_conn_part(struct spokei_conn *conn);
+static inline void spokei_conn_part(struct spokei_conn *conn)
+{
+	if (conn->stream.layered && !spokei_conn_is_opening(conn) &&
+	    conn->state != SPOKEI_CONN_CLOSED && !spokei_conn_unwritable(conn) &&
+	    spokei_outlet_len(&conn->out) == 0)
+		(void)conn->stream.kind->shut(&conn->stream);
+}
 
 /* Notes that the peer of an accepted connection has sent something. */
 static inline void spokei_conn_speaks(struct spokei_conn *conn)
@@ -61,33 +60,26 @@ static inline bool spokei_conn_is_listened_to(const struct spokei_conn *conn)
 	       !spokei_conn_unwritable(conn);
 }
 
-/* The interval of silence that counts on this connection's wire. */
-uint64_t spokei_conn_interval(const struct spokei_conn *conn);
-
 /* Arms the timer for the next of the connection's times. May close the connection. */
 void spokei_conn_arm(struct spokei_conn *conn);
 
 /* Begins a time that is limited, and arms the timer for it. May close the connection. */
-void spokei_conn_since(struct spokei_conn *conn, enum spokei_conn_limit limit, uint64_t since_ns);
-
-/* The same for the answer to the request that is served, on wires without ids. UINT64_MAX: at any
- * time. */
-void spokei_conn_answer_by(struct spokei_conn *conn, uint64_t due_ns);
-
-/* Returns when the answer is due; UINT64_MAX: none is. */
-static inline uint64_t spokei_conn_answer_due(const struct spokei_conn *conn)
+static inline void spokei_conn_since(struct spokei_conn *conn, enum spokei_conn_limit limit,
+				     uint64_t since_ns)
 {
-	bool waits = conn->wire != NULL && conn->wire->in_order && conn->answer_ns != 0 &&
-		     conn->serving_count > 0;
-
-	return waits ? conn->answer_ns : UINT64_MAX;
+	conn->since[limit] = since_ns;
+	spokei_conn_arm(conn);
 }
 
-/* The wheel's callback for a call whose time has run out. */
-void spokei_pending_due(struct spoke_timer *timer, void *arg);
+/* Sends a heartbeat. Returns whether there was memory; if not, the next attempt is an interval
+ * later, and no miss is counted. */
+bool spokei_conn_ask(struct spokei_conn *conn);
 
-/* The wheel's callback for a connection: closes it if one of its times has run out. */
-void spokei_conn_due(struct spoke_timer *timer, void *arg);
+/* Sends READONLY, once, if the wire has it. */
+void spokei_conn_announce(struct spokei_conn *conn);
+
+/* Registers the timers of calls and connections. Returns as spokei_link_init(). */
+SPOKE_MUST_USE int spokei_link_time(struct spokei_link *link);
 
 /* --- write.c */
 
@@ -114,11 +106,21 @@ void spokei_conn_watch(struct spokei_conn *conn);
 void spokei_conn_answered(struct spokei_conn *conn);
 
 /* Returns whether bytes after the request that is served have been read. */
-bool spokei_conn_has_next(const struct spokei_conn *conn);
+static inline bool spokei_conn_has_next(const struct spokei_conn *conn)
+{
+	return spokei_buffer_len(&conn->held) > 0 ||
+	       spokei_buffer_len(&conn->in.kept) > conn->in.given;
+}
 
 /* Returns whether reading is possible: there is no pause, or it is one for a request that is served
  * and nothing after it has been read. */
-bool spokei_conn_has_room(const struct spokei_conn *conn);
+static inline bool spokei_conn_has_room(const struct spokei_conn *conn)
+{
+	if (SPOKEI_LIKELY(conn->paused == 0))
+		return true;
+	return conn->paused == SPOKEI_PAUSED_TURN && conn->serving_count > 0 &&
+	       !spokei_conn_has_next(conn);
+}
 
 /* Counts `len` bytes that were queued: they are written when the turn ends, or before. */
 static inline void spokei_conn_wrote(struct spokei_conn *conn, size_t len)
@@ -162,86 +164,12 @@ SPOKE_MUST_USE static inline int spokei_conn_put(struct spokei_conn *conn,
 	return spokei_conn_put_short(conn, message);
 }
 
-/* Takes `frames` out of the buffer again, which are queued last and begin at the mark. The stream
- * has taken nothing of them. */
-void spokei_conn_unqueue(struct spokei_conn *conn, uint64_t mark, uint64_t frames);
-
-/* Writes in the middle of a turn, when enough bytes are queued for the peer to start. */
+/* Writes in the middle of a turn, when enough bytes are queued for the peer to start; or the output
+ * of a read to a stream that is prompt. */
 void spokei_conn_write_early(struct spokei_conn *conn);
-
-/* Writes the output of a read to a stream that is prompt, before the turn is over. */
-void spokei_conn_write_prompt(struct spokei_conn *conn);
 
 /* The task at the end of a turn. */
 void spokei_conn_settle(struct spokei_task *task);
-
-/* --- answers.c */
-
-/* Forgets the orphans: their replies come when the link is gone. */
-void spokei_link_disown(struct spokei_link *link);
-
-/* Tells every request being served that its connection is closed. */
-void spokei_conn_abandon(struct spokei_conn *conn);
-
-/* Abandons the request that is served, because its time is over, and answers with that error. Calls
- * users' code, which may close the connection. */
-void spokei_conn_expire(struct spokei_conn *conn);
-
-/* Abandons requests that wait for a reply, because their caller is gone. One-way requests go on.
- * Calls users' code, which may close the connection. */
-void spokei_conn_abandon_waiting(struct spokei_conn *conn);
-
-/* --- heartbeat.c */
-
-/* Sends a heartbeat. Returns 0, or what the output buffer returns. */
-SPOKE_MUST_USE int spokei_conn_probe(struct spokei_conn *conn);
-
-/* The same. Without memory the next attempt is an interval later, and no miss is counted. */
-void spokei_conn_ask(struct spokei_conn *conn);
-
-/* Sends READONLY, once, if the wire has it. */
-void spokei_conn_announce(struct spokei_conn *conn);
-
-/* Notes that bytes have come. The owner may close the connection. */
-void spokei_conn_heard(struct spokei_conn *conn);
-
-/* Gives back memory that is kept for the next call, because a heartbeat or its answer shows that
- * the connection is idle. Its owner does the same if no connection has called or answered since the
- * heartbeat before. */
-void spokei_conn_slim(struct spokei_conn *conn);
-
-/* Sends a heartbeat after the machine has slept. */
-void spokei_conn_woke(struct spokei_conn *conn);
-
-/* Checks for how long the peer has been silent. May close the connection. */
-void spokei_conn_check_silence(struct spokei_conn *conn);
-
-/* --- calls.c */
-
-/* Returns whether the stream has taken the first byte of the request. */
-static inline bool spokei_conn_has_written(const struct spokei_conn *conn,
-					   const struct spokei_pending *pending)
-{
-	return pending->written_ns != 0 || spokei_outlet_passed(&conn->out, pending->mark);
-}
-
-/* Unsent requests that were queued for one write. */
-struct spokei_conn_batch {
-	bool guarded;             /* at least one of them is guarded */
-	struct spoke_list failed; /* calls after that one that could not be queued */
-};
-
-/* Queues unsent requests, as many as one write is likely to take. Calls no user after a guarded
- * request was checked. May close the connection before. */
-void spokei_conn_send_unsent(struct spokei_conn *conn, struct spokei_conn_batch *batch);
-
-/* After the write: makes requests of a guarded batch unsent again if the stream has not begun to
- * take them, and ends those that have failed, which may close the connection. */
-void spokei_conn_sent_unsent(struct spokei_conn *conn, struct spokei_conn_batch *batch);
-
-/* At the end of a turn, after the write: notes which calls were written, and arms the timers of new
- * calls. */
-void spokei_conn_settle_calls(struct spokei_conn *conn);
 
 /* The one completion of an attempt. */
 void spokei_conn_finish_pending(struct spokei_pending *pending, int error,
@@ -252,6 +180,17 @@ void spokei_conn_fail_unsent(struct spokei_conn *conn, int error);
 
 /* Ends all calls. */
 void spokei_conn_fail_calls(struct spokei_conn *conn, int error);
+
+/* --- answers.c */
+
+/* Abandons requests that are being served: all, because the connection is closed; or those that
+ * wait for a reply, because their caller is gone, while one-way requests go on. Calls users' code,
+ * which may close the connection. */
+void spokei_conn_abandon(struct spokei_conn *conn, bool all);
+
+/* Abandons the request that is served, because its time is over, and answers with that error. Calls
+ * users' code, which may close the connection. */
+void spokei_conn_expire(struct spokei_conn *conn);
 
 /* --- read.c */
 

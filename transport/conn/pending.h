@@ -75,8 +75,15 @@ struct spokei_pendings {
 
 /* Prepares ids from `first` to `last`, beginning with `next`. The struct must not be moved
  * afterwards. */
-void spokei_pendings_init(struct spokei_pendings *pendings, uint64_t first, uint64_t last,
-			  uint64_t next);
+static inline void spokei_pendings_init(struct spokei_pendings *pendings, uint64_t first,
+					uint64_t last, uint64_t next)
+{
+	SPOKE_ASSERT(first <= next && next <= last);
+	*pendings = (struct spokei_pendings){ .first = first, .last = last, .next = next };
+	spokei_list_init(&pendings->fresh);
+	spokei_list_init(&pendings->kept);
+	spokei_list_init(&pendings->unwritten);
+}
 
 /* Frees the ring, when no call waits any more. */
 void spokei_pendings_fini(struct spokei_pendings *pendings, const struct spoke_env *env);

@@ -28,6 +28,23 @@ static SPOKEI_NOINLINE void learn_codec(struct spokei_conn *conn, uint8_t codec)
 		conn->probe_codec = codec;
 }
 
+/* Gives back memory that is kept for the next call, because a heartbeat or its answer shows that
+ * the connection is idle. Its owner does the same if no connection has called or answered since the
+ * heartbeat before. */
+static void slim(struct spokei_conn *conn)
+{
+	struct spokei_link *link = conn->link;
+
+	if (conn->pendings.count == 0 && conn->pendings.room > 0)
+		spokei_pendings_fini(&conn->pendings, link->engine->env);
+	if (conn->serving.count == 0 && conn->serving.room > 0)
+		spokei_map_fini(&conn->serving);
+	spokei_intake_slim(&conn->in);
+	/* An empty output buffer needs no memory, even on a busy connection. */
+	spokei_spares_slim(&link->spares, link->engine->env,
+			   link->pending_count > 0 || link->serving_count > 0);
+}
+
 /* Counts an event. Returns how many there were before it in the present minute. */
 static uint32_t count_in_minute(struct spokei_minute *minute, uint64_t now_ns)
 {
@@ -271,7 +288,7 @@ static void deliver_probe(struct spokei_conn *conn, const struct spokei_message 
 
 	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_PROBES_READ);
 	conn->waits_open |= message->id >> 32 == SPOKEI_CONN_MARK;
-	spokei_conn_slim(conn);
+	slim(conn);
 	/* The answer uses the peer's own codec; for unknown ones there is no other form. */
 	learn_codec(conn, message->codec);
 	if (!message->two_way || spokei_conn_unwritable(conn))
@@ -332,11 +349,8 @@ static void first_message(struct spokei_conn *conn)
 {
 	conn->heard = SPOKEI_HEARD_MESSAGE;
 	conn->since[SPOKEI_LIMIT_MUTE] = 0;
-	if (conn->wire == NULL) {
+	if (conn->wire == NULL)
 		spokei_conn_speak(conn, conn->in.wire);
-		spokei_conn_guard(conn);
-		spokei_conn_arm(conn);
-	}
 	if (conn->state != SPOKEI_CONN_CLOSED)
 		conn->up->event(conn->up_arg, conn, SPOKEI_LINK_EVENT_HEARD);
 }
@@ -355,7 +369,7 @@ static void await_answer(struct spokei_conn *conn, enum spokei_kind kind)
 	if (kind == SPOKEI_REPLY || kind == SPOKEI_PROBE_ANSWER)
 		first_answer(conn);
 	else if (conn->doubted && (kind == SPOKEI_PROBE || kind == SPOKEI_REQUEST))
-		spokei_conn_ask(conn);
+		(void)spokei_conn_ask(conn);
 }
 
 static void deliver(struct spokei_conn *conn, const struct spokei_message *message, int error)
@@ -388,7 +402,7 @@ static void deliver(struct spokei_conn *conn, const struct spokei_message *messa
 		return;
 	case SPOKEI_PROBE_ANSWER:
 		spokei_count(engine, SPOKE_STAT_PROBE_ANSWERS_READ);
-		spokei_conn_slim(conn);
+		slim(conn);
 		return;
 	case SPOKEI_READONLY:
 		deliver_readonly(conn);
@@ -491,8 +505,7 @@ static void end_broken(struct spokei_conn *conn, const struct spoke_span *bytes)
 	default:
 		if (conn->heard == SPOKEI_HEARD_NOTHING)
 			conn->foreign = sentence_about(&conn->stream, bytes);
-		spokei_conn_close_why(conn, SPOKE_STAT_CLOSED_PROTOCOL, SPOKE_EPROTOCOL,
-				      conn->foreign);
+		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_PROTOCOL, SPOKE_EPROTOCOL);
 	}
 }
 
@@ -592,7 +605,7 @@ static void end_of_input(struct spokei_conn *conn)
 		return;
 	}
 	if (conn->waits_open || conn->link->limits.half_ns == 0)
-		spokei_conn_abandon_waiting(conn);
+		spokei_conn_abandon(conn, false);
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
 	if (spokei_conn_unwritable(conn) || conn->link->connects || !may_wait(conn)) {
@@ -645,6 +658,16 @@ static void note_frame(struct spokei_conn *conn, bool any)
 	spokei_conn_arm(conn);
 }
 
+/* Notes that bytes have come. The owner may close the connection. */
+static inline void note_heard(struct spokei_conn *conn)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+
+	if (SPOKEI_LIKELY(!spokei_idle_heard(&conn->idle, engine->begin_ns)))
+		return;
+	conn->up->event(conn->up_arg, conn, SPOKEI_LINK_EVENT_TRUSTED);
+}
+
 /* Reads into the scratch. Returns the number of bytes; 0: none are to be processed. */
 static inline size_t read_bytes(struct spokei_conn *conn, size_t max)
 {
@@ -689,7 +712,7 @@ static inline size_t read_bytes(struct spokei_conn *conn, size_t max)
 	/* The list lies in a cache line that a turn does not need else. */
 	if (SPOKEI_UNLIKELY(conn->heard == SPOKEI_HEARD_NOTHING))
 		spokei_conn_speaks(conn);
-	spokei_conn_heard(conn);
+	note_heard(conn);
 	return conn->state == SPOKEI_CONN_CLOSED ? 0 : (size_t)got;
 }
 
@@ -778,7 +801,7 @@ static void finish_read(struct spokei_conn *conn)
 	if (!conn->stream.kind->prompt)
 		read_pending(conn);
 	else if (spokei_buffer_len(&conn->out.out) > 0 && !spokei_conn_engine(conn)->crowded)
-		spokei_conn_write_prompt(conn);
+		spokei_conn_write_early(conn);
 }
 
 bool spokei_conn_read(struct spokei_conn *conn)

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The times of a connection: its limits, the one timer that is armed for the earliest of them, and
- * the deadlines of its calls and answers.
+ * The times of a connection: its limits, the silence of the peer (keep, probe, suspect, dead) with
+ * heartbeats and READONLY, the one timer that is armed for the earliest of these times, and the
+ * deadlines of its calls and answers.
  */
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
+#include "transport/stream/greet.h"
+#include "transport/wire/codecs.h"
+
+#include <string.h>
 
 #define GRACE_NS UINT64_C(1000000000) /* after a late turn, until the times are checked again */
+
+/* --- when a time is over */
 
 /* The limits. `field`: where the limit lies in those of the link. A connection that is over one is
  * closed with `error`, and counted and reported as `stat`, unless that is SPOKE_STAT_CLOSED, which
@@ -71,7 +78,8 @@ static uint64_t limit_due(const struct spokei_conn *conn, enum spokei_conn_limit
 				   : UINT64_MAX;
 }
 
-uint64_t spokei_conn_interval(const struct spokei_conn *conn)
+/* Returns the interval of silence that counts on this connection's wire. */
+static uint64_t interval_of(const struct spokei_conn *conn)
 {
 	const struct spokei_link_limits *limits = &conn->link->limits;
 
@@ -88,13 +96,22 @@ static uint64_t idle_due(const struct spokei_conn *conn)
 {
 	if (!spokei_conn_is_listened_to(conn))
 		return UINT64_MAX;
-	return spokei_idle_due(&conn->idle, spokei_conn_interval(conn));
+	return spokei_idle_due(&conn->idle, interval_of(conn));
+}
+
+/* Returns when the answer to the request that is served is due, on wires without ids; UINT64_MAX:
+ * none is. */
+static uint64_t answer_due(const struct spokei_conn *conn)
+{
+	bool waits = conn->wire != NULL && conn->wire->in_order && conn->serving_count > 0;
+
+	return waits ? conn->answer_ns : UINT64_MAX;
 }
 
 /* Returns when the connection is to be checked next; UINT64_MAX: never. */
 static uint64_t next_due(const struct spokei_conn *conn)
 {
-	uint64_t due_ns = idle_due(conn);
+	uint64_t due_ns = earlier(idle_due(conn), answer_due(conn));
 
 	for (unsigned i = 0; i < SPOKEI_LIMITS; i++)
 		due_ns = earlier(due_ns, limit_due(conn, (enum spokei_conn_limit)i));
@@ -126,19 +143,6 @@ void spokei_conn_arm(struct spokei_conn *conn)
 	arm(conn, next_due(conn));
 }
 
-void spokei_conn_since(struct spokei_conn *conn, enum spokei_conn_limit limit, uint64_t since_ns)
-{
-	conn->since[limit] = since_ns;
-	spokei_conn_arm(conn);
-}
-
-/* The timer never moves to a later time, so spokei_conn_arm() need not know of this one. */
-void spokei_conn_answer_by(struct spokei_conn *conn, uint64_t due_ns)
-{
-	conn->answer_ns = due_ns == UINT64_MAX ? 0 : due_ns;
-	arm(conn, due_ns);
-}
-
 /* Arms the timer after the times were checked. Times that a late turn did not check come a little
  * later. */
 static void rearm(struct spokei_conn *conn)
@@ -147,11 +151,204 @@ static void rearm(struct spokei_conn *conn)
 	uint64_t due_ns = next_due(conn);
 
 	if (due_ns <= now_ns)
-		due_ns = earlier(spokei_later(now_ns, GRACE_NS), idle_due(conn));
-	arm(conn, earlier(due_ns, spokei_conn_answer_due(conn)));
+		due_ns = earlier(spokei_later(now_ns, GRACE_NS),
+				 earlier(idle_due(conn), answer_due(conn)));
+	arm(conn, due_ns);
 }
 
-/* --- checks */
+/* --- probes and drain notices */
+
+/* Sends a heartbeat. Returns 0, or what the output buffer returns. */
+static int probe(struct spokei_conn *conn)
+{
+	const struct spokei_link *link = conn->link;
+	struct spokei_message message = {
+		.kind = SPOKEI_PROBE,
+		.two_way = true,
+		.codec = conn->probe_codec,
+	};
+	struct spokei_pending id_only = { 0 };
+	size_t before = spokei_outlet_len(&conn->out);
+	int error = spokei_pendings_add(&conn->pendings, link->engine->env, &id_only);
+
+	if (error)
+		return error;
+	spokei_pendings_remove(&conn->pendings, &id_only);
+	message.id = id_only.id;
+	error = spokei_outlet_put_control(&conn->out, conn->wire, &link->limits.wire, &message);
+	if (error)
+		return error;
+	spokei_count(link->engine, SPOKE_STAT_PROBES_WRITTEN);
+	spokei_conn_wrote(conn, spokei_outlet_len(&conn->out) - before);
+	spokei_idle_asked(&conn->idle, link->engine->begin_ns);
+	return 0;
+}
+
+bool spokei_conn_ask(struct spokei_conn *conn)
+{
+	if (probe(conn) == 0)
+		return true;
+	conn->idle.asked = false;
+	conn->idle.since_ns = spokei_conn_engine(conn)->begin_ns;
+	return false;
+}
+
+int spokei_conn_greeting(const struct spokei_link *link, const struct spokei_wire *wire,
+			 struct spokei_greeting **ret_greeting)
+{
+	const struct spokei_message probe = {
+		.kind = SPOKEI_PROBE,
+		.two_way = true,
+		.codec = SPOKEI_CODEC_HESSIAN2, /* every Dubbo peer understands it */
+	};
+	struct spokei_buffer frame;
+	struct spoke_span bytes;
+	int error;
+
+	spokei_buffer_init(&frame, link->engine->env, SPOKEI_GREETING_MAX);
+	error = wire->write(&link->limits.wire, &probe, &frame);
+	bytes = spokei_span(spokei_buffer_data(&frame), spokei_buffer_len(&frame));
+	if (error == 0)
+		error = spokei_greeting_new(link->engine->env, bytes, ret_greeting);
+	spokei_buffer_fini(&frame);
+	return error;
+}
+
+void spokei_conn_announce(struct spokei_conn *conn)
+{
+	const struct spokei_link *link = conn->link;
+	struct spokei_message message = { .kind = SPOKEI_READONLY, .codec = conn->probe_codec };
+
+	if (conn->since[SPOKEI_LIMIT_NOTICE] || spokei_conn_unwritable(conn) ||
+	    conn->in.wire == NULL)
+		return;
+	/* On a wire without ids the next answer is the notice, also to a request that is not whole
+	 * yet. Other peers that get no notice learn of the drain from refused requests. */
+	if (!conn->in.wire->in_order) {
+		if (conn->wire == NULL || !conn->wire->probes)
+			return;
+		if (spokei_conn_put(conn, &message, 0))
+			return;
+		spokei_count(link->engine, SPOKE_STAT_READONLY_WRITTEN);
+	}
+	spokei_conn_since(conn, SPOKEI_LIMIT_NOTICE, link->engine->begin_ns);
+}
+
+/* --- a silent peer: when a probe is due, when one is missed, and when the peer is dead */
+
+enum spokei_idle_verdict spokei_idle_check(struct spokei_idle *idle,
+					   const struct spokei_idle_moment *moment)
+{
+	if (moment->now_ns < spokei_idle_due(idle, moment->interval_ns))
+		return SPOKEI_IDLE_KEEP;
+	if (moment->late || moment->deaf) {
+		idle->since_ns = moment->now_ns;
+		return SPOKEI_IDLE_KEEP;
+	}
+	if (!idle->asked)
+		return SPOKEI_IDLE_PROBE;
+	idle->since_ns = moment->now_ns;
+	idle->misses++;
+	return idle->misses < SPOKEI_IDLE_MISSES ? SPOKEI_IDLE_SUSPECT : SPOKEI_IDLE_DEAD;
+}
+
+#define LITTLE 4096u /* bytes that fit the buffer of a peer that does nothing */
+
+static struct spokei_idle_moment moment_of(const struct spokei_conn *conn)
+{
+	const struct spoke_engine *engine = spokei_conn_engine(conn);
+	uint64_t interval_ns = interval_of(conn);
+
+	return (struct spokei_idle_moment){
+		.now_ns = engine->begin_ns,
+		.interval_ns = interval_ns,
+		.late = spokei_engine_late_for(engine, interval_ns),
+		.deaf = conn->paused,
+	};
+}
+
+/* Returns whether the kernel makes progress with the output. A socket becomes writable again only
+ * when a good part of its buffer is free. */
+static bool still_moves(struct spokei_conn *conn)
+{
+	ssize_t unsent = conn->stream.kind->unsent(&conn->stream);
+	uint32_t before = conn->unsent;
+	uint64_t sent_before = conn->sent;
+
+	if (unsent < 0)
+		return false;
+	conn->unsent = (uint32_t)unsent;
+	conn->sent = conn->out.sent - (uint64_t)unsent;
+	return (before > LITTLE || conn->unsent > LITTLE) &&
+	       (int64_t)(conn->sent - sent_before) > 0;
+}
+
+/* Returns whether the connection is quiet because an answer is being made. */
+static bool is_served(const struct spokei_conn *conn)
+{
+	return !spokei_list_empty(&conn->servings) || conn->pendings.count > 0;
+}
+
+static void note_miss(struct spokei_conn *conn)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+
+	spokei_count(engine, SPOKE_STAT_PROBES_MISSED);
+	if (conn->idle.misses == 1)
+		spokei_count(engine, SPOKE_STAT_SUSPECTED);
+	conn->up->event(conn->up_arg, conn, SPOKEI_LINK_EVENT_MISSED);
+}
+
+/* Closes a connection of a wire whose idle connections end as a rule; that is no event. */
+static void end_idle(struct spokei_conn *conn)
+{
+	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_CLOSED_IDLE);
+	spokei_conn_close(conn, SPOKE_ESILENT);
+}
+
+/* Checks for how long the peer has been silent. May close the connection. */
+static void check_silence(struct spokei_conn *conn)
+{
+	struct spokei_idle_moment moment = moment_of(conn);
+
+	/* Bytes in the socket count, even if the loop has not reported them. */
+	if (spokei_idle_ripe(&conn->idle, &moment))
+		(void)spokei_conn_read(conn);
+	if (conn->state == SPOKEI_CONN_CLOSED || !spokei_conn_is_listened_to(conn))
+		return;
+	moment = moment_of(conn);
+	if (spokei_idle_ripe(&conn->idle, &moment) && still_moves(conn) && conn->idle.asked) {
+		conn->idle.since_ns = moment.now_ns;
+		return;
+	}
+	switch (spokei_idle_check(&conn->idle, &moment)) {
+	case SPOKEI_IDLE_KEEP:
+		return;
+	case SPOKEI_IDLE_PROBE:
+		if (conn->wire->probes)
+			(void)spokei_conn_ask(conn);
+		else if (is_served(conn))
+			conn->idle.since_ns = moment.now_ns;
+		else if (conn->wire->idle_ns > 0)
+			end_idle(conn);
+		else
+			spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_IDLE, SPOKE_ESILENT);
+		return;
+	case SPOKEI_IDLE_SUSPECT:
+		/* A heartbeat that is still queued needs no second one. */
+		if (conn->idle.handed)
+			(void)spokei_conn_ask(conn);
+		note_miss(conn);
+		return;
+	case SPOKEI_IDLE_DEAD:
+		note_miss(conn);
+		if (conn->state != SPOKEI_CONN_CLOSED)
+			spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_SILENT, SPOKE_ESILENT);
+		return;
+	}
+}
+
+/* --- the timer */
 
 /* Returns the last limit that is over, so that of the notice only if no other one is;
  * SPOKEI_LIMITS: none is. A turn that is late by much of a limit does not count, because arrived
@@ -198,17 +395,18 @@ static void check_limits(struct spokei_conn *conn)
 /* A caller that waits for an answer on a wire without ids gets one when its time is over. */
 static void check_answer(struct spokei_conn *conn)
 {
-	if (spokei_conn_answer_due(conn) <= spokei_conn_engine(conn)->begin_ns)
+	if (answer_due(conn) <= spokei_conn_engine(conn)->begin_ns)
 		spokei_conn_expire(conn);
 }
 
-void spokei_conn_due(struct spoke_timer *timer, void *arg)
+/* The wheel's callback for a connection: closes it if one of its times has run out. */
+static void conn_due(struct spoke_timer *timer, void *arg)
 {
 	struct spokei_conn *conn = spoke_container_of(timer, struct spokei_conn, timer);
 
 	(void)arg;
 	if (conn->wire != NULL)
-		spokei_conn_check_silence(conn);
+		check_silence(conn);
 	if (conn->state != SPOKEI_CONN_CLOSED)
 		check_limits(conn);
 	if (conn->state == SPOKEI_CONN_CLOSED)
@@ -243,7 +441,8 @@ static bool ends_by_reading(struct spokei_pending *pending)
 	       spokei_pendings_find(&conn->pendings, id, &given) == NULL;
 }
 
-void spokei_pending_due(struct spoke_timer *timer, void *arg)
+/* The wheel's callback for a call whose time has run out. */
+static void pending_due(struct spoke_timer *timer, void *arg)
 {
 	struct spokei_pending *pending = spoke_container_of(timer, struct spokei_pending, timer);
 
@@ -254,4 +453,14 @@ void spokei_pending_due(struct spoke_timer *timer, void *arg)
 				   spokei_conn_may_be_written(pending) ? SPOKE_ETIMEOUT
 								       : SPOKE_ETIMEOUT_UNSENT,
 				   NULL);
+}
+
+int spokei_link_time(struct spokei_link *link)
+{
+	int error = spokei_engine_class(link->engine, "call", pending_due, &link->pending_class);
+
+	if (error == 0)
+		error = spokei_engine_class(link->engine, "connection", conn_due,
+					    &link->conn_class);
+	return error;
 }
