@@ -170,10 +170,8 @@ static void check_link(struct sim_process *process, const struct spokei_link *li
 	struct sim_world *world = process->world;
 	struct sums sums = add_up(process, link);
 
-	if (may_reap(process)) {
-		sums.queued = link->queued;
+	if (may_reap(process))
 		sums.serving = link->serving_count;
-	}
 	if (sums.queued != link->queued || sums.held != link->held) {
 		sim_violation(
 			world, SIM_S9,

@@ -165,7 +165,7 @@ void spokei_conn_close(struct spokei_conn *conn, int error)
 		spokei_count(engine, SPOKE_STAT_CLOSED);
 	spokei_conn_move(conn, SPOKEI_CONN_CLOSED);
 	conn->error = error;
-	link->queued -= spokei_outlet_len(&conn->out);
+	link->queued -= spokei_outlet_len(&conn->out) + conn->unsent_requests;
 	link->held -= conn->read_held;
 	link->conn_count--;
 	spokei_list_remove(&conn->node);

@@ -47,7 +47,8 @@ void spokei_conn_withdraw(struct spokei_pending *pending)
 		return;
 	pending->unsent = NULL;
 	conn->unsent_requests -= weight_of(&unsent->message);
-	conn->link->queued -= weight_of(&unsent->message);
+	if (conn->state != SPOKEI_CONN_CLOSED) /* which has counted out all of them */
+		conn->link->queued -= weight_of(&unsent->message);
 	spokei_free(env, unsent, 1, unsent->size);
 }
 
