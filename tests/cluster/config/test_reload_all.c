@@ -525,7 +525,7 @@ static void see_limits(const struct cast *cast, struct sight *sight)
 	    sk_X509_OBJECT_num(X509_STORE_get0_objects(SSL_CTX_get_cert_store(tls->context))));
 	SEE(TLS_MIN, SSL_CTX_get_min_proto_version(tls->context));
 	SEE(CONNECTIONS_PER_PEER_PREFIX6, tls->peers.limits.prefix6);
-	SEE(HANDSHAKES_MAX, tls->places_max);
+	SEE(HANDSHAKES_MAX, tls->slots_max);
 	SEE(HANDSHAKES_PER_PEER_MAX, tls->peers.limits.per_peer_max);
 	SEE(HANDSHAKES_TPS, tls->begins.rate);
 }
@@ -956,7 +956,7 @@ TEST(page_takes_limits_of_handshakes_as_a_fresh_page_does)
 		       of_page);
 	assert_int_equal(reload(&running, text), SPOKE_OK);
 	for (unsigned i = 0; i < 2; i++) {
-		assert_int_equal(tls->places_max, 7);
+		assert_int_equal(tls->slots_max, 7);
 		assert_int_equal(tls->peers.limits.per_peer_max, 6);
 		assert_int_equal(tls->begins.rate, 5);
 		assert_int_equal(tls->peers.limits.prefix6, 48);

@@ -344,28 +344,83 @@ enum {
 	STEPS_OF_A_TURN = 8,
 };
 
-TEST(good_peer_is_served_when_stalled_handshakes_end)
+/* Lets `count` peers, from addresses that do not count, begin handshakes and fall silent. */
+static void begin_silent(int *fds, unsigned count)
 {
 	unsigned char hello[4096];
 	size_t len = secplay_make_hello(hello, sizeof(hello));
-	int fds[4];
 
-	secplay.secure.provider.handshakes_max = 4;
-	secplay_provide_tls(LOCAL); /* its peers have no address that counts */
-	for (unsigned i = 0; i < 4; i++) {
+	secplay.secure.provider.handshakes_max = count;
+	secplay_provide_tls(LOCAL);
+	for (unsigned i = 0; i < count; i++) {
 		fds[i] = secplay_raw_connect(LOCAL);
 		secplay_raw_send(fds[i], hello, len);
+		secplay_pass(MS);
 	}
-	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES), 4);
+	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES), count);
+}
+
+static void begin_good_call(void)
+{
 	secplay_consume("msgpack-rpc+" LOCAL "?interface=demo.Echo", &secplay.secure.consumer);
 	secplay_call(20 * SECOND);
-	secplay_pass(4 * SECOND);
+}
+
+TEST(handshake_that_is_silent_longest_gives_way_after_a_second)
+{
+	int fds[4];
+
+	begin_silent(fds, 4);
+	begin_good_call();
+	secplay_pass(900 * MS);
 	assert_int_equal(secplay.ended, 0);
-	secplay_pass(2 * SECOND);
+	secplay_pass(200 * MS);
 	assert_int_equal(secplay.ended, 1);
 	assert_int_equal(secplay.error, SPOKE_OK);
-	for (unsigned i = 0; i < 4; i++)
+	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES_LATE), 1);
+	assert_non_null(strstr(secplay_told(SERVER), "sent nothing for 1 s while other"));
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(secplay_is_closed(fds[i]), i == 0);
 		secplay_raw_close(fds[i]);
+	}
+}
+
+/* Each byte is received and tried. */
+TEST(bytes_of_an_unfinished_message_do_not_keep_a_place)
+{
+	unsigned char record[64] = { 0x17, 0x03, 0x03, 0x01, 0x00 };
+	int fd;
+
+	begin_silent(&fd, 1);
+	begin_good_call();
+	for (unsigned i = 0; i < 11; i++) {
+		assert_int_equal(secplay.ended, 0);
+		secplay_raw_send(fd, record + i, 1);
+		secplay_pass(90 * MS);
+	}
+	secplay_pass(100 * MS);
+	assert_int_equal(secplay.ended, 1);
+	assert_int_equal(secplay.error, SPOKE_OK);
+	assert_true(secplay_is_closed(fd));
+	secplay_raw_close(fd);
+}
+
+TEST(silent_handshakes_keep_their_places_while_none_waits)
+{
+	int fds[4];
+
+	begin_silent(fds, 4);
+	secplay_pass(4 * SECOND);
+	for (unsigned i = 0; i < 4; i++)
+		assert_false(secplay_is_closed(fds[i]));
+	begin_good_call();
+	secplay_pass(100 * MS);
+	assert_int_equal(secplay.ended, 1);
+	assert_int_equal(secplay.error, SPOKE_OK);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(secplay_is_closed(fds[i]), i == 0);
+		secplay_raw_close(fds[i]);
+	}
 }
 
 TEST(address_with_too_many_handshakes_loses_the_next_ones)

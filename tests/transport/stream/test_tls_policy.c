@@ -359,7 +359,7 @@ TEST(end_during_the_handshake_loses_the_peer)
 		tlsrig_hang_up(&rig);
 		tlsrig_run(&rig);
 		assert_int_equal(rig.status, -ECONNRESET);
-		assert_int_equal(rig.tls->places, 0);
+		assert_int_equal(rig.tls->slots, 0);
 		tlsrig_end(&rig);
 	}
 }
@@ -380,7 +380,7 @@ TEST(reset_in_each_state_loses_the_peer)
 		} else {
 			assert_int_equal(rig.status, -ECONNRESET);
 		}
-		assert_int_equal(rig.tls->places, 0);
+		assert_int_equal(rig.tls->slots, 0);
 		tlsrig_end(&rig);
 	}
 }

@@ -78,7 +78,7 @@ TEST(stream_may_be_closed_during_its_step)
 		begin_waiting(accepts ? &accepting : &(struct tlsrig_setting){ .host = host });
 		spokei_stream_close(&rig.stream);
 		memset(host, 'x', sizeof(host) - 1);
-		assert_int_equal(rig.tls->places, 0);
+		assert_int_equal(rig.tls->slots, 0);
 		assert_int_equal(rig.tls->away, 1);
 		let_threads_work();
 		assert_int_equal(rig.tls->away, 0);

@@ -505,7 +505,7 @@ static ssize_t encrypt(struct spokei_tls_link *link, const void *bytes, size_t l
 }
 
 /* Where the next record begins in the parts. */
-struct place {
+struct cursor {
 	const struct iovec *parts;
 	int count;
 	size_t at; /* in the first part */
@@ -513,23 +513,23 @@ struct place {
 
 /* Returns the bytes of the next record: those of a long part where they lie, else short ones
  * gathered in `room`. */
-static struct spoke_span next_record(struct place *place, unsigned char *room)
+static struct spoke_span next_record(struct cursor *cursor, unsigned char *room)
 {
 	size_t len = 0;
 
-	while (place->count > 0) {
-		const struct iovec *part = place->parts;
-		const unsigned char *bytes = (const unsigned char *)part->iov_base + place->at;
-		size_t left = part->iov_len - place->at;
+	while (cursor->count > 0) {
+		const struct iovec *part = cursor->parts;
+		const unsigned char *bytes = (const unsigned char *)part->iov_base + cursor->at;
+		size_t left = part->iov_len - cursor->at;
 		size_t take = left < SPOKEI_TLS_RECORD - len ? left : SPOKEI_TLS_RECORD - len;
 
-		place->at += take;
+		cursor->at += take;
 		if (take == left) {
-			place->parts++;
-			place->count--;
-			place->at = 0;
+			cursor->parts++;
+			cursor->count--;
+			cursor->at = 0;
 		}
-		if (len == 0 && (take == SPOKEI_TLS_RECORD || place->count == 0))
+		if (len == 0 && (take == SPOKEI_TLS_RECORD || cursor->count == 0))
 			return (struct spoke_span){ bytes, take };
 		memcpy(room + len, bytes, take);
 		len += take;
@@ -542,15 +542,15 @@ static struct spoke_span next_record(struct place *place, unsigned char *room)
 /* Makes records into the scratch. Returns how many bytes of the parts are in them. If one fails, it
  * is the last write: the library has no way back. The library's errors are not asked for, so those
  * of the user's code do no harm here, and to look for them costs as much as a short copy. */
-static ssize_t make_records(struct spokei_tls_link *link, struct place place)
+static ssize_t make_records(struct spokei_tls_link *link, struct cursor cursor)
 {
 	unsigned char *room = link->tls->scratch;
 	ssize_t done = 0;
 
 	link->tls->out = (struct spokei_tls_out){ room + SPOKEI_TLS_RECORD, 0 };
 	link->pipe.out = &link->tls->out;
-	for (unsigned i = 0; i < SPOKEI_TLS_WRITE_RECORDS && place.count > 0; i++) {
-		struct spoke_span record = next_record(&place, room);
+	for (unsigned i = 0; i < SPOKEI_TLS_WRITE_RECORDS && cursor.count > 0; i++) {
+		struct spoke_span record = next_record(&cursor, room);
 		/* NOLINTNEXTLINE(concurrency-mt-unsafe): no function of the C library */
 		ssize_t took = record.len > 0 ? encrypt(link, record.data, record.len) : 0;
 
@@ -594,7 +594,7 @@ ssize_t spokei_tls_write(struct spokei_stream *stream, const struct iovec *parts
 
 	if (done < 0)
 		return done;
-	done = make_records(link, (struct place){ parts, count, 0 });
+	done = make_records(link, (struct cursor){ parts, count, 0 });
 	link->pipe.out = NULL;
 	spokei_tls_use(link);
 	status = link->tls->out.len > 0 ? hand_on(link) : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handshakes. An accepted stream collects a whole ClientHello first. Then it needs a place, of
+ * Handshakes. An accepted stream collects a whole ClientHello first. Then it needs a slot, of
  * which there are few; its steps run on a thread, and a few are away at a time. The owner of the
  * stream bounds the time of all this.
  */
@@ -17,15 +17,15 @@
 
 /* --- peers
  *
- * Peers that have handshakes: under way, or waiting for a place. Each has a bound, so that one
- * peer can neither take all places nor the line in front of them. */
+ * Peers that have handshakes: under way, or waiting for a slot. Each has a bound, so that one
+ * peer can neither take all slots nor the line in front of them. */
 
 /* Changes how many handshakes a peer may have. */
 static void limit_peers(struct spokei_tls *tls, const struct spokei_tls_limits *limits)
 {
 	const uint32_t per_peer_max = limits->handshakes_per_peer_max;
 	const struct spokei_quota_limits of = {
-		.max = UINT32_MAX, /* the places bound all */
+		.max = UINT32_MAX, /* the slots bound all */
 		.per_peer_max = per_peer_max ? per_peer_max : SPOKEI_TLS_HANDSHAKES_PER_PEER,
 		.prefix6 = limits->prefix6,
 	};
@@ -290,7 +290,7 @@ static int swallow(struct spokei_tls_link *link)
  *
  * Steps begin in the order in which they became possible, and a few are away at a time. If the
  * thread falls behind, because other programs take its CPU, the loop helps: live calls then wait
- * for a step, but the handshakes end in time. A place is free again when its handshake is over. */
+ * for a step, but the handshakes end in time. A slot is free again when its handshake is over. */
 
 #define STEPS 8u /* that are away */
 /* A turn begins no more of them after this time: where no thread takes them, they take longer. */
@@ -323,7 +323,14 @@ static struct spokei_tls_link *next_of(const struct spokei_tls *tls)
 	return spoke_container_of(queue->next, struct spokei_tls_link, node);
 }
 
-/* --- places */
+/* --- slots
+ *
+ * Once all are taken and streams wait for one, the handshake that has made no progress for longest
+ * gives up its slot after a second: a few peers that say nothing would have all slots otherwise,
+ * until the time of their handshakes is over. Bytes that complete no message are no progress. A
+ * step that waits, or is away, is no fault of the peer. */
+
+#define SILENT_NS UINT64_C(1000000000)
 
 /* Returns whether `count` handshakes may begin now. */
 static bool may_begin(const struct spokei_tls *tls, uint32_t count)
@@ -333,27 +340,73 @@ static bool may_begin(const struct spokei_tls *tls, uint32_t count)
 	return tls->begins.rate == 0 || spokei_bucket_next(&tls->begins, count, now_ns) == now_ns;
 }
 
+static bool has_slot(const struct spokei_tls_handshake *handshake)
+{
+	return handshake->slot.next != NULL;
+}
+
+/* Notes that a handshake with a slot waits for its peer. */
+static void note_progress(struct spokei_tls_handshake *handshake)
+{
+	int state = (int)SSL_get_state(handshake->link->pipe.ssl);
+
+	if (!has_slot(handshake) || handshake->state == state)
+		return;
+	handshake->state = state;
+	handshake->progress_ns = handshake->tls->engine->begin_ns;
+	spokei_list_remove(&handshake->slot);
+	spokei_list_append(&handshake->tls->holders, &handshake->slot);
+}
+
+/* Returns the handshake that gives up its slot next; NULL: none waits for its peer. */
+static struct spokei_tls_handshake *slowest(const struct spokei_tls *tls)
+{
+	for (struct spoke_list *at = tls->holders.next; at != &tls->holders; at = at->next) {
+		struct spokei_tls_handshake *handshake =
+			spoke_container_of(at, struct spokei_tls_handshake, slot);
+
+		if (handshake->stage == SPOKEI_TLS_WITH_LOOP && !is_queued(handshake->link))
+			return handshake;
+	}
+	return NULL;
+}
+
+/* Returns when one of those that stand may get a slot, if it need not wait for the end of another
+ * handshake; UINT64_MAX: it has to. */
+static uint64_t next_slot(const struct spokei_tls *tls)
+{
+	const struct spokei_tls_handshake *slow;
+
+	if (tls->slots < tls->slots_max)
+		return tls->begins.rate > 0
+			       ? spokei_bucket_next(&tls->begins, 1, tls->engine->begin_ns)
+			       : UINT64_MAX;
+	slow = slowest(tls);
+	return slow ? spokei_later(slow->progress_ns, SILENT_NS) : UINT64_MAX;
+}
+
 static void ration_due(struct spoke_alarm *alarm);
 
-/* Has those that stand looked at when the next handshake may begin, if that is what they wait for.
- * Without a timer they wait for the end of another one. */
-static void expect_ration(struct spokei_tls *tls)
+/* Has those that stand looked at when one of them may get a slot. Without a timer they wait for
+ * the end of a handshake. */
+static void expect_slot(struct spokei_tls *tls)
 {
 	uint64_t now_ns = tls->engine->begin_ns;
 	uint64_t next_ns;
 
-	if (tls->begins.rate == 0 || tls->places >= tls->places_max ||
-	    spokei_list_empty(&tls->standing) || spoke_timer_armed(&tls->ration.timer))
+	if (spokei_list_empty(&tls->standing) || spoke_timer_armed(&tls->ration.timer))
 		return;
-	next_ns = spokei_bucket_next(&tls->begins, 1, now_ns);
-	(void)!spoke_alarm_after(tls->engine, &tls->ration, next_ns - now_ns, ration_due);
+	next_ns = next_slot(tls);
+	if (next_ns < UINT64_MAX)
+		(void)!spoke_alarm_after(tls->engine, &tls->ration,
+					 next_ns > now_ns ? next_ns - now_ns : 0, ration_due);
 }
 
-/* Queues as many of those that stand as there are places and beginnings. Each asks for one again:
+/* Queues as many of those that stand as there are slots and beginnings. Each asks for one again:
  * some may be refused one, or be closed before, and then it is for the next. */
 static void wake_standing(struct spokei_tls *tls)
 {
-	uint32_t free_count = tls->places < tls->places_max ? tls->places_max - tls->places : 0;
+	uint32_t free_count = tls->slots < tls->slots_max ? tls->slots_max - tls->slots : 0;
 
 	for (uint32_t i = 1; i <= free_count && !spokei_list_empty(&tls->standing); i++) {
 		struct spoke_list *first = tls->standing.next;
@@ -363,12 +416,29 @@ static void wake_standing(struct spokei_tls *tls)
 		spokei_list_remove(first);
 		queue(spoke_container_of(first, struct spokei_tls_link, node));
 	}
-	expect_ration(tls);
+	expect_slot(tls);
+}
+
+/* Ends the slowest handshake, if it has to give up its slot. */
+static void make_way(struct spokei_tls *tls)
+{
+	struct spokei_tls_handshake *slow = tls->slots >= tls->slots_max ? slowest(tls) : NULL;
+
+	if (slow == NULL || tls->engine->begin_ns - slow->progress_ns < SILENT_NS ||
+	    spokei_list_empty(&tls->standing) || !may_begin(tls, 1))
+		return;
+	slow->yields = true;
+	slow->link->stream->watch.ready(&slow->link->stream->watch, SPOKE_IO_READ);
 }
 
 static void ration_due(struct spoke_alarm *alarm)
 {
-	wake_standing(spoke_container_of(alarm, struct spokei_tls, ration));
+	struct spokei_tls *tls = spoke_container_of(alarm, struct spokei_tls, ration);
+
+	tls->uses++; /* users, who are told of ends, may free the owner */
+	make_way(tls);
+	wake_standing(tls);
+	spokei_tls_drop(tls);
 }
 
 void spokei_tls_limit(struct spokei_tls *tls, const struct spokei_tls_limits *limits)
@@ -378,7 +448,7 @@ void spokei_tls_limit(struct spokei_tls *tls, const struct spokei_tls_limits *li
 
 	if (tls == NULL)
 		return;
-	tls->places_max = max ? max : SPOKEI_TLS_HANDSHAKES;
+	tls->slots_max = max ? max : SPOKEI_TLS_HANDSHAKES;
 	limit_peers(tls, limits);
 	if (tls->begins.rate != rate)
 		tls->begins = spokei_bucket_make(rate, rate, tls->engine->begin_ns);
@@ -391,18 +461,18 @@ static void leave(struct spokei_tls_link *link, bool opened)
 {
 	struct spokei_tls_handshake *handshake = link->handshake;
 	struct spokei_tls *tls = link->tls;
-	bool makes_room = handshake->placed || (is_queued(link) && !handshake->dying);
+	bool makes_room = has_slot(handshake) || (is_queued(link) && !handshake->dying);
 
 	if (is_queued(link))
 		spokei_list_remove(&link->node);
-	if (handshake->placed) {
-		handshake->placed = false;
-		tls->places--;
+	if (has_slot(handshake)) {
+		spokei_list_remove(&handshake->slot);
+		tls->slots--;
 		if (!opened)
 			spokei_count(tls->engine, SPOKE_STAT_HANDSHAKES_FAILED);
 	}
 	peer_leave(handshake);
-	/* Only then: those that are woken without a place for them stand at the end of the line. */
+	/* Only then: those that are woken without a slot for them stand at the end of the line. */
 	if (makes_room)
 		wake_standing(tls);
 }
@@ -427,14 +497,14 @@ static int tell(struct spokei_tls_link *link, const char *text)
 	return -EPROTO;
 }
 
-/* Takes a place, or stands until there is one. Returns 0; SPOKEI_STREAM_MORE: it stands; or an
+/* Takes a slot, or stands until there is one. Returns 0; SPOKEI_STREAM_MORE: it stands; or an
  * errno. */
-static int take_place(struct spokei_tls_link *link)
+static int take_slot(struct spokei_tls_link *link)
 {
 	struct spokei_tls *tls = link->tls;
 	int status;
 
-	if (!tls->accepts || link->handshake->placed)
+	if (!tls->accepts || has_slot(link->handshake))
 		return 0;
 	status = link->handshake->counted ? 0 : peer_enter(link);
 	if (status == -EDQUOT) {
@@ -443,16 +513,18 @@ static int take_place(struct spokei_tls_link *link)
 	}
 	if (status)
 		return status;
-	if (tls->places >= tls->places_max || !may_begin(tls, 1)) {
+	if (tls->slots >= tls->slots_max || !may_begin(tls, 1)) {
 		spokei_list_append(&tls->standing, &link->node);
-		expect_ration(tls);
+		expect_slot(tls);
 		return SPOKEI_STREAM_MORE;
 	}
 	if (tls->begins.rate > 0)
 		(void)spokei_bucket_take(&tls->begins, 1, tls->engine->begin_ns);
-	tls->places++;
+	tls->slots++;
 	spokei_count(tls->engine, SPOKE_STAT_HANDSHAKES);
-	link->handshake->placed = true;
+	link->handshake->progress_ns = tls->engine->begin_ns;
+	spokei_list_append(&tls->holders, &link->handshake->slot);
+	expect_slot(tls);
 	return 0;
 }
 
@@ -531,8 +603,11 @@ static int use_result(struct spokei_tls_link *link)
 		return step->status;
 	if (step->result == SSL_ERROR_NONE)
 		return opened(link);
-	if (step->result == SSL_ERROR_WANT_READ)
+	if (step->result == SSL_ERROR_WANT_READ) {
+		note_progress(link->handshake);
+		expect_slot(link->tls);
 		return 0;
+	}
 	leave(link, false);
 	if (link->pipe.ended)
 		tell_lost(link);
@@ -540,10 +615,10 @@ static int use_result(struct spokei_tls_link *link)
 	return begin_to_linger(link);
 }
 
-/* Takes a step of the handshake, if it may have a place. */
+/* Takes a step of the handshake, if it may have a slot. */
 static int begin_step(struct spokei_tls_link *link)
 {
-	int status = take_place(link);
+	int status = take_slot(link);
 
 	if (status)
 		return status == SPOKEI_STREAM_MORE ? 0 : status;
@@ -731,6 +806,10 @@ static int go_on(struct spokei_tls_link *link)
 		return 0;
 	if (handshake->dying)
 		return swallow(link);
+	if (handshake->yields) {
+		spokei_count(link->tls->engine, SPOKE_STAT_HANDSHAKES_LATE);
+		return tell(link, "the peer sent nothing for 1 s while other handshakes waited");
+	}
 	if (handshake->stage != SPOKEI_TLS_WITH_LOOP)
 		return handshake->stage == SPOKEI_TLS_OVER ? use_result(link) : 0;
 	if (!handshake->due)

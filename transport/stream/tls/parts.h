@@ -71,15 +71,16 @@ struct spokei_tls {
 	bool accepts;
 	enum spoke_tls_verify verify; /* as spokei_tls_verifies() returns it */
 	/* Handshakes: streams that wait for their next step, and for their first one, which comes
-	 * after it; streams without a place. */
+	 * after it; streams without a slot. */
 	struct spoke_list next;
 	struct spoke_list first;
 	struct spoke_list standing;
-	uint32_t places;
-	uint32_t places_max;
+	struct spoke_list holders; /* those with a slot, by their progress; the oldest first */
+	uint32_t slots;            /* that are taken */
+	uint32_t slots_max;
 	struct spokei_quota peers;   /* handshakes of each, with those that wait */
 	struct spokei_bucket begins; /* handshakes that may begin; rate 0: no limit */
-	struct spoke_alarm ration;   /* the next one may */
+	struct spoke_alarm ration;   /* the next one may, or has to give way */
 	struct spokei_task task;     /* begins the next steps */
 	struct spoke_alarm late;     /* ... and is due, because one has waited for long */
 	bool here;                   /* the step that begins now is for the loop */
@@ -147,11 +148,14 @@ struct spokei_tls_handshake {
 	struct spokei_tls_step step;
 	enum spokei_tls_stage stage;
 	struct spokei_quota_peer *quota_peer; /* if the handshake is counted */
+	struct spoke_list slot;               /* in `holders`; next == NULL: it has no slot */
+	uint64_t progress_ns;                 /* when it got that, or its state changed last */
+	int state;                            /* the library's, then */
 	uint64_t queued_ns;                   /* since when its step waits */
 	uint64_t linger_ns;                   /* the end of its lingering; 0: it is over */
 	size_t received;                      /* bytes of the handshake */
 	bool due;                             /* its step may begin now */
-	bool placed;                          /* it has one of the places */
+	bool yields;                          /* it has to give up its slot, and ends */
 	bool counted;                         /* its peer has this handshake */
 	bool dying;                           /* it has failed, and the peer is being told */
 	size_t size;                          /* of this struct, with the host */
@@ -293,7 +297,7 @@ static inline void spokei_tls_use(struct spokei_tls_link *link)
 		spokei_tls_warm_up(link);
 }
 
-/* The slots of an open stream. */
+/* The functions of an open stream. */
 ssize_t spokei_tls_read(struct spokei_stream *stream, void *bytes, size_t len);
 size_t spokei_tls_pending(const struct spokei_stream *stream);
 ssize_t spokei_tls_write(struct spokei_stream *stream, const struct iovec *parts, int count);

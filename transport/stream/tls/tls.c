@@ -308,6 +308,7 @@ int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options 
 	tls->key_records = KEY_RECORDS;
 	spokei_tls_open_init(tls);
 	spokei_list_init(&tls->standing);
+	spokei_list_init(&tls->holders);
 	spokei_list_init(&tls->open);
 	spokei_quota_init(&tls->peers, engine->env, &defaults);
 	spokei_list_init(&tls->lingering);
@@ -331,7 +332,7 @@ void spokei_tls_free(struct spokei_tls *tls)
 {
 	if (tls == NULL)
 		return;
-	SPOKE_ASSERT(tls->places == 0);
+	SPOKE_ASSERT(tls->slots == 0);
 	spokei_quota_fini(&tls->peers);
 	spokei_task_drop(&tls->task);
 	(void)spoke_alarm_cancel(&tls->late);
