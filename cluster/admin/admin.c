@@ -451,8 +451,8 @@ static int open_admin(struct spoke_admin *admin, const struct spoke_address *add
 		error = SPOKE_ELIMIT;
 	if (error)
 		return error;
-	error = spokei_listener_new(engine, address, &admin->quota, admin_accept, admin,
-				    &admin->listener);
+	error = spokei_listener_new(engine, &(struct spokei_listener_at){ .address = address },
+				    &admin->quota, admin_accept, admin, &admin->listener);
 	if (error) {
 		(void)spoke_wheel_cancel(engine->wheel, &admin->sample.timer);
 		return error;

@@ -397,8 +397,8 @@ static int listen_at(struct spoke_comet *comet, const struct spoke_address *addr
 	struct spokei_listener **at = &comet->listeners[comet->listener_count];
 	const struct spokei_listener_at where = { .address = address,
 						  .shared = comet->with.shared };
-	int error = spokei_listener_new_at(comet->engine, &where, &comet->quota, comet_accept,
-					   comet, at);
+	int error = spokei_listener_new(comet->engine, &where, &comet->quota, comet_accept, comet,
+					at);
 
 	if (error)
 		return error;

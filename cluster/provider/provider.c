@@ -246,6 +246,7 @@ static void set_rules(struct spoke_provider *provider, struct spokei_rules *rule
  * peer are known when its connection is open; until then only its address counts. */
 static bool is_allowed(const struct spoke_provider *provider, struct spokei_conn *conn)
 {
+	const struct spoke_env *env = provider->engine->env;
 	const struct spokei_identity *identity = conn->identity;
 	uint32_t user[2] = { 0, 0 };
 	bool has_user = identity && identity->has_user;
@@ -257,7 +258,8 @@ static bool is_allowed(const struct spoke_provider *provider, struct spokei_conn
 	}
 	if (!spokei_access_stands(provider->access, conn))
 		return false;
-	if (spokei_listen_group_judge(provider->listeners, &conn->peer, has_user ? user : NULL))
+	if (spokei_rules_admit_again(env, spokei_listen_group_rules(provider->listeners),
+				     &conn->peer, has_user ? user : NULL))
 		return false;
 	return spokei_conn_is_opening(conn) ||
 	       spokei_conn_let_in(conn, provider->access->callers, &is_new);

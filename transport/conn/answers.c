@@ -10,22 +10,22 @@
 #define TEXT_MAX 160u         /* bytes of an explanation */
 #define SERVING_ROOM_IDLE 64u /* entries that an idle connection may keep */
 
-/* The address of a request: the fields that a reply repeats. */
-struct place {
+/* The fields of a request that its reply repeats. */
+struct reply_to {
 	uint64_t id;
 	uint8_t codec;
 	bool bare;
 };
 
-static int put(struct spokei_conn *conn, const struct place *place, struct spokei_message *message)
+static int put(struct spokei_conn *conn, const struct reply_to *to, struct spokei_message *message)
 {
 	int error;
 
 	message->kind = SPOKEI_REPLY;
-	message->id = place->id;
-	message->codec = place->codec;
+	message->id = to->id;
+	message->codec = to->codec;
 	/* Without attachments the shorter form is used. */
-	message->bare = place->bare || message->attachments.len == 0;
+	message->bare = to->bare || message->attachments.len == 0;
 	error = spokei_conn_put(conn, message, message->value.len);
 	if (error == 0)
 		spokei_conn_answered(conn);
@@ -33,7 +33,7 @@ static int put(struct spokei_conn *conn, const struct place *place, struct spoke
 }
 
 /* Sends an error in place of a reply that cannot be sent. */
-static SPOKEI_NOINLINE int explain_reply(struct spokei_conn *conn, const struct place *place,
+static SPOKEI_NOINLINE int explain_reply(struct spokei_conn *conn, const struct reply_to *to,
 					 const struct spokei_message *message, int error)
 {
 	struct spokei_message instead = { .error = SPOKE_ETOOLARGE, .last = message->last };
@@ -52,21 +52,21 @@ static SPOKEI_NOINLINE int explain_reply(struct spokei_conn *conn, const struct 
 	}
 	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_REPLIES_TOO_LARGE);
 	instead.error_text = spokei_span(why, strlen(why));
-	return put(conn, place, &instead);
+	return put(conn, to, &instead);
 }
 
 /* Sends the reply, or an error that explains why it cannot be sent; closes a connection that takes
  * nothing. */
-static void answer(struct spokei_conn *conn, const struct place *place,
+static void answer(struct spokei_conn *conn, const struct reply_to *to,
 		   struct spokei_message *message)
 {
 	int error;
 
 	if (conn->state == SPOKEI_CONN_CLOSED || spokei_conn_unwritable(conn))
 		return;
-	error = put(conn, place, message);
+	error = put(conn, to, message);
 	if (error != 0 && error != SPOKE_ENOMEM && error != SPOKE_ELIMIT)
-		error = explain_reply(conn, place, message, error);
+		error = explain_reply(conn, to, message, error);
 	if (error == SPOKE_ELIMIT)
 		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_SLOW, SPOKE_ESLOW);
 	else if (error)
@@ -84,13 +84,13 @@ static bool is_last(struct spokei_conn *conn)
 void spokei_conn_reply(struct spokei_conn *conn, const struct spokei_message *request,
 		       struct spokei_message *message)
 {
-	struct place place = { request->id, request->codec, request->bare };
+	struct reply_to to = { request->id, request->codec, request->bare };
 
 	/* A question may come before its request. */
 	if (SPOKEI_UNLIKELY(conn->ending) && request->kind == SPOKEI_REQUEST)
 		message->last = is_last(conn);
 	if (request->two_way)
-		answer(conn, &place, message);
+		answer(conn, &to, message);
 }
 
 void spokei_conn_note_refused(struct spokei_conn *conn, const struct spokei_message *request,
@@ -168,7 +168,7 @@ int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
 
 /* Answers a request whose successors wait for that, and goes on with them, unless too many bytes
  * are queued. */
-static SPOKEI_NOINLINE void answer_turn(struct spokei_conn *conn, const struct place *place,
+static SPOKEI_NOINLINE void answer_turn(struct spokei_conn *conn, const struct reply_to *to,
 					struct spokei_message *message)
 {
 	const struct spoke_env *env = spokei_conn_engine(conn)->env;
@@ -176,7 +176,7 @@ static SPOKEI_NOINLINE void answer_turn(struct spokei_conn *conn, const struct p
 	message->last = is_last(conn);
 	/* It was not idle. The turn may be an old one, where the answer is given outside of any. */
 	conn->idle.since_ns = env->coarse(env->ctx);
-	answer(conn, place, message);
+	answer(conn, to, message);
 	if (conn->state == SPOKEI_CONN_CLOSED || conn->paused & SPOKEI_PAUSED_FULL)
 		return;
 	if (spokei_conn_has_next(conn) || spokei_stream_pending(&conn->stream) > 0)
@@ -188,7 +188,7 @@ static SPOKEI_NOINLINE void answer_turn(struct spokei_conn *conn, const struct p
 void spokei_conn_answer(struct spokei_serving *serving, struct spokei_message *message)
 {
 	struct spokei_conn *conn = serving->conn;
-	struct place place = { serving->id, serving->codec, serving->bare };
+	struct reply_to to = { serving->id, serving->codec, serving->bare };
 	bool two_way = serving->two_way;
 
 	if (conn == NULL) {
@@ -197,9 +197,9 @@ void spokei_conn_answer(struct spokei_serving *serving, struct spokei_message *m
 	}
 	forget(serving);
 	if (SPOKEI_UNLIKELY(conn->wire->in_order))
-		answer_turn(conn, &place, message);
+		answer_turn(conn, &to, message);
 	else if (two_way)
-		answer(conn, &place, message);
+		answer(conn, &to, message);
 	if (conn->ending)
 		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
 }
@@ -225,12 +225,12 @@ void spokei_conn_expire(struct spokei_conn *conn)
 		.error_text = spokei_span(why, sizeof(why) - 1),
 	};
 	struct spokei_serving *serving = first_serving(&conn->servings);
-	struct place place = { serving->id, serving->codec, serving->bare };
+	struct reply_to to = { serving->id, serving->codec, serving->bare };
 
 	abandon(conn, serving);
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
-	answer_turn(conn, &place, &message);
+	answer_turn(conn, &to, &message);
 	if (conn->ending)
 		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
 }

@@ -30,7 +30,11 @@ struct spokei_listen_group {
 	struct spokei_quota quota;
 	struct spokei_rules *rules; /* of all addresses, or NULL */
 	/* Its own, then those where it has joined. */
-	struct spokei_listener *listeners[SPOKEI_LISTENERS_MAX];
+	struct listening {
+		struct spokei_listener *listener;
+		unsigned marks;
+		const struct spokei_rules *rules; /* of the listener; may be NULL */
+	} at[SPOKEI_LISTENERS_MAX];
 	size_t own_count;
 	size_t joined_count;
 	_Atomic(struct spokei_desk *) desk; /* by which other groups reach it; NULL: none has */
@@ -69,22 +73,6 @@ static void accept_one(void *arg, int fd, const struct spoke_address *peer, unsi
 	update_room(group);
 }
 
-/* Is a spokei_admit. */
-static enum spokei_rules_verdict admit(void *arg, const struct spokei_rules *rules, int fd,
-				       const struct spoke_address *peer)
-{
-	const struct spokei_listen_group *group = arg;
-
-	return spokei_rules_admit(group->engine->env, group->rules, rules, fd, peer);
-}
-
-enum spokei_rules_verdict spokei_listen_group_judge(const struct spokei_listen_group *group,
-						    const struct spoke_address *peer,
-						    const uint32_t user[2])
-{
-	return spokei_rules_admit_again(group->engine->env, group->rules, peer, user);
-}
-
 const struct spokei_rules *spokei_listen_group_rules(const struct spokei_listen_group *group)
 {
 	return group->rules;
@@ -100,14 +88,15 @@ static void reject(struct spokei_listen_group *group, int fd, int error, bool of
 {
 	struct spoke_engine *engine = group->engine;
 
-	spokei_listener_reject(engine, fd, error, of_peer);
+	spokei_quota_reject(engine, fd, error, of_peer);
 	if (spokei_bucket_take(group->events, 1, engine->begin_ns))
 		spokei_event(engine, error, "closed a connection that another engine handed over");
 }
 
 static void accept_handed(struct spokei_listen_group *group, const struct spokei_handed *handed)
 {
-	enum spokei_rules_verdict verdict = admit(group, NULL, handed->fd, &handed->peer);
+	enum spokei_rules_verdict verdict = spokei_rules_admit(group->engine->env, group->rules,
+							       NULL, handed->fd, &handed->peer);
 	bool of_peer = false;
 	int error = SPOKE_ECLOSED;
 
@@ -116,7 +105,7 @@ static void accept_handed(struct spokei_listen_group *group, const struct spokei
 		spokei_rules_deny(group->engine, handed->fd, &handed->peer, verdict);
 		return;
 	}
-	/* No connection gives way to it: the first engine had places, too. */
+	/* No connection gives way to it: the first engine had room, too. */
 	if (!spokei_listen_group_stopped(group))
 		error = SPOKE_ELIMIT;
 	if (error == SPOKE_ELIMIT && has_room(group))
@@ -196,18 +185,16 @@ static bool offer_in_turn(void *arg, int fd, const struct spoke_address *peer, u
 }
 
 /* Takes over the copy of the rules. */
-static void share(struct spokei_listen_group *group, struct spokei_listener *listener,
+static void share(struct spokei_listen_group *group, const struct spokei_listener *listener,
 		  const struct spokei_listen_at *at, struct spokei_rules *copy)
 {
-	bool handed = at->sharing != SPOKEI_LISTEN_BY_KERNEL;
 	struct shared_addresses *shared = atomic_load_explicit(&group->shared,
 							       memory_order_relaxed);
 	size_t count = atomic_load_explicit(&shared->count, memory_order_relaxed);
 
 	shared->at[count] = (struct shared_address){ *spokei_listener_address(listener), at->marks,
-						     copy, handed };
-	if (handed)
-		spokei_listener_divert(listener, offer_in_turn);
+						     copy,
+						     at->sharing == SPOKEI_LISTEN_BY_HANDOFF };
 	atomic_store_explicit(&shared->count, count + 1, memory_order_release);
 }
 
@@ -239,7 +226,7 @@ static void taker_joined(void *arg, struct spokei_handoff *handoff)
 
 /* Opens a listener, which takes over the rules if there is no error. */
 static int open_listener(struct spokei_listen_group *group, const struct spokei_listen_at *at,
-			 struct spokei_listener **ret_listener)
+			 struct listening *ret)
 {
 	const struct spokei_listener_at where = {
 		.address = at->address,
@@ -247,18 +234,19 @@ static int open_listener(struct spokei_listen_group *group, const struct spokei_
 		.shared = at->sharing == SPOKEI_LISTEN_BY_KERNEL,
 		.has_mode = at->has_mode,
 		.mode = at->mode,
+		.rules = at->rules,
+		.owner_rules = &group->rules,
+		.divert = at->sharing == SPOKEI_LISTEN_BY_HANDOFF ? offer_in_turn : NULL,
 	};
-	int error = spokei_listener_new_at(group->engine, &where, &group->quota, accept_one, group,
-					   ret_listener);
 
-	if (error)
-		return error;
-	spokei_listener_admit(*ret_listener, admit, at->rules);
-	return SPOKE_OK;
+	ret->marks = at->marks;
+	ret->rules = at->rules;
+	return spokei_listener_new(group->engine, &where, &group->quota, accept_one, group,
+				   &ret->listener);
 }
 
 static int open_shared(struct spokei_listen_group *group, const struct spokei_listen_at *at,
-		       struct spokei_listener **ret_listener)
+		       struct listening *ret)
 {
 	const struct spoke_env *env = group->engine->env;
 	struct spokei_rules *copy;
@@ -268,26 +256,26 @@ static int open_shared(struct spokei_listen_group *group, const struct spokei_li
 		error = spokei_rules_copy(env, at->rules, &copy);
 	if (error)
 		return error;
-	error = open_listener(group, at, ret_listener);
+	error = open_listener(group, at, ret);
 	if (error)
 		spokei_rules_free(env, copy);
 	else
-		share(group, *ret_listener, at, copy);
+		share(group, ret->listener, at, copy);
 	return error;
 }
 
 int spokei_listen_group_open(struct spokei_listen_group *group, const struct spokei_listen_at *at)
 {
-	struct spokei_listener **listener = &group->listeners[group->own_count];
+	struct listening *next = &group->at[group->own_count];
 	int error;
 
 	SPOKE_ASSERT(!group->joined);
 	if (group->own_count == SPOKEI_LISTENERS_MAX)
 		return SPOKE_ELIMIT;
 	if (at->sharing == SPOKEI_LISTEN_ALONE)
-		error = open_listener(group, at, listener);
+		error = open_listener(group, at, next);
 	else
-		error = open_shared(group, at, listener);
+		error = open_shared(group, at, next);
 	group->own_count += error == 0;
 	return error;
 }
@@ -306,20 +294,20 @@ const struct spoke_address *spokei_listen_group_address(const struct spokei_list
 							size_t index)
 {
 	SPOKE_ASSERT(index < spokei_listen_group_count(group));
-	return spokei_listener_address(group->listeners[index]);
+	return spokei_listener_address(group->at[index].listener);
 }
 
 unsigned spokei_listen_group_marks(const struct spokei_listen_group *group, size_t index)
 {
 	SPOKE_ASSERT(index < spokei_listen_group_count(group));
-	return spokei_listener_marks(group->listeners[index]);
+	return group->at[index].marks;
 }
 
 const struct spokei_rules *spokei_listen_group_rules_at(const struct spokei_listen_group *group,
 							size_t index)
 {
 	SPOKE_ASSERT(index < spokei_listen_group_count(group));
-	return spokei_listener_rules(group->listeners[index]);
+	return group->at[index].rules;
 }
 
 void spokei_listen_group_print(const struct spokei_listen_group *group, size_t index, char *text,
@@ -328,7 +316,7 @@ void spokei_listen_group_print(const struct spokei_listen_group *group, size_t i
 	const struct spoke_env *env = group->engine->env;
 
 	env->net->print(env->ctx, spokei_listen_group_address(group, index), text, size);
-	if (spokei_listener_marks(group->listeners[index]) & SPOKEI_LISTENER_SHM)
+	if (group->at[index].marks & SPOKEI_LISTENER_SHM)
 		spokei_address_share(text);
 }
 
@@ -406,7 +394,7 @@ static int open_joined(struct spokei_listen_group *group, const struct shared_ad
 
 	if (error)
 		return error;
-	error = open_listener(group, &at, &group->listeners[spokei_listen_group_count(group)]);
+	error = open_listener(group, &at, &group->at[spokei_listen_group_count(group)]);
 	if (error)
 		spokei_rules_free(env, at.rules);
 	return error;
@@ -448,7 +436,7 @@ int spokei_listen_group_join(struct spokei_listen_group *group, struct spokei_li
 	group->joined = error == 0;
 	while (error && group->joined_count > 0) {
 		group->joined_count--;
-		spokei_listener_free(group->listeners[spokei_listen_group_count(group)]);
+		spokei_listener_free(group->at[spokei_listen_group_count(group)].listener);
 	}
 	return error;
 }
@@ -489,7 +477,7 @@ void spokei_listen_group_drain(struct spokei_listen_group *group)
 
 	group->draining = true;
 	for (size_t i = 0; i < count; i++)
-		spokei_listener_sweep(group->listeners[i]);
+		spokei_listener_sweep(group->at[i].listener);
 	part(group);
 }
 
@@ -501,7 +489,7 @@ void spokei_listen_group_stop(struct spokei_listen_group *group)
 	group->own_count = 0;
 	group->joined_count = 0;
 	while (count > 0)
-		spokei_listener_free(group->listeners[--count]);
+		spokei_listener_free(group->at[--count].listener);
 	part(group);
 }
 

@@ -68,12 +68,6 @@ const struct spokei_rules *spokei_listen_group_rules(const struct spokei_listen_
 const struct spokei_rules *spokei_listen_group_rules_at(const struct spokei_listen_group *group,
 							size_t index);
 
-/* Checks a connection that exists by the rules of the group; `user`: NULL, or uid and gid of a peer
- * at a unix socket. */
-enum spokei_rules_verdict spokei_listen_group_judge(const struct spokei_listen_group *group,
-						    const struct spoke_address *peer,
-						    const uint32_t user[2]);
-
 /*
  * Listens wherever `first`, a group of another engine, shares its addresses, and takes the
  * connections that it hands over. `first` lives until the function returns. Returns as

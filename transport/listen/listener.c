@@ -40,9 +40,9 @@ struct spokei_listener {
 	struct spoke_engine *engine;
 	struct spokei_quota *quota;
 	spokei_accept accept;
-	spokei_admit admit;   /* may be NULL */
 	spokei_divert divert; /* may be NULL */
 	struct spokei_rules *rules;
+	struct spokei_rules *const *owner_rules; /* may be NULL */
 	unsigned marks;
 	void *arg;
 	struct spoke_watch watch;
@@ -207,19 +207,9 @@ static void listener_due(struct spoke_timer *timer, void *arg)
 
 /* --- accepting */
 
-void spokei_listener_reject(struct spoke_engine *engine, int fd, int error, bool of_peer)
-{
-	enum spoke_stat stat = SPOKE_STAT_ACCEPTS_FAILED;
-
-	if (error == SPOKE_ELIMIT)
-		stat = of_peer ? SPOKE_STAT_ACCEPTS_REFUSED_PEER : SPOKE_STAT_ACCEPTS_REFUSED_TOTAL;
-	engine->env->net->close(engine->env->ctx, fd);
-	spokei_count(engine, stat);
-}
-
 static void reject(struct spokei_listener *listener, int fd, int error, bool of_peer)
 {
-	spokei_listener_reject(listener->engine, fd, error, of_peer);
+	spokei_quota_reject(listener->engine, fd, error, of_peer);
 	if (error != SPOKE_ELIMIT)
 		report(listener, REPORT_MEMORY, error, "no memory; closing new connections");
 	else if (of_peer)
@@ -233,8 +223,10 @@ static void reject(struct spokei_listener *listener, int fd, int error, bool of_
 /* Returns whether the connection is admitted; else it is closed. */
 static bool let_in(struct spokei_listener *listener, int fd, const struct spoke_address *peer)
 {
-	enum spokei_rules_verdict verdict = listener->admit(listener->arg, listener->rules, fd,
-							    peer);
+	enum spokei_rules_verdict verdict =
+		spokei_rules_admit(listener->engine->env,
+				   listener->owner_rules ? *listener->owner_rules : NULL,
+				   listener->rules, fd, peer);
 
 	if (verdict == SPOKEI_RULES_ADMIT)
 		return true;
@@ -250,7 +242,7 @@ static void take(struct spokei_listener *listener, int fd, const struct spoke_ad
 	bool of_peer;
 	int error;
 
-	if (listener->admit && !let_in(listener, fd, peer))
+	if (!let_in(listener, fd, peer))
 		return;
 	if (listener->divert && listener->divert(listener->arg, fd, peer, listener->marks))
 		return;
@@ -351,28 +343,6 @@ static void listener_ready(struct spoke_watch *ready, unsigned io)
 		    SPOKEI_LISTENER_BUDGET);
 }
 
-const struct spokei_rules *spokei_listener_rules(const struct spokei_listener *listener)
-{
-	return listener->rules;
-}
-
-unsigned spokei_listener_marks(const struct spokei_listener *listener)
-{
-	return listener->marks;
-}
-
-void spokei_listener_admit(struct spokei_listener *listener, spokei_admit admit,
-			   struct spokei_rules *rules)
-{
-	listener->admit = admit;
-	listener->rules = rules;
-}
-
-void spokei_listener_divert(struct spokei_listener *listener, spokei_divert divert)
-{
-	listener->divert = divert;
-}
-
 /* Connections work without these options, too. */
 void spokei_listener_preset(struct spokei_listener *listener, uint64_t unanswered_ns,
 			    uint32_t send_buffer)
@@ -458,12 +428,15 @@ static int begin(struct spokei_listener *listener, const struct spokei_listener_
 	if (error)
 		goto err_after_alloc;
 	listener->marks = at->marks;
+	listener->owner_rules = at->owner_rules;
+	listener->divert = at->divert;
 	error = open_listener(listener, at);
 	if (error) {
 		report_failure(listener, at->address, error);
 		error = SPOKE_ESYSTEM;
 		goto err_after_timer;
 	}
+	listener->rules = at->rules;
 	watch(listener, SPOKE_IO_READ);
 	return SPOKE_OK;
 
@@ -474,9 +447,9 @@ err_after_alloc:
 	return error;
 }
 
-int spokei_listener_new_at(struct spoke_engine *engine, const struct spokei_listener_at *at,
-			   struct spokei_quota *quota, spokei_accept accept, void *arg,
-			   struct spokei_listener **ret_listener)
+int spokei_listener_new(struct spoke_engine *engine, const struct spokei_listener_at *at,
+			struct spokei_quota *quota, spokei_accept accept, void *arg,
+			struct spokei_listener **ret_listener)
 {
 	struct spokei_listener *listener = make(engine, quota, accept, arg);
 	int error = listener ? begin(listener, at) : SPOKE_ENOMEM;
@@ -484,15 +457,6 @@ int spokei_listener_new_at(struct spoke_engine *engine, const struct spokei_list
 	if (!error)
 		*ret_listener = listener;
 	return error;
-}
-
-int spokei_listener_new(struct spoke_engine *engine, const struct spoke_address *address,
-			struct spokei_quota *quota, spokei_accept accept, void *arg,
-			struct spokei_listener **ret_listener)
-{
-	const struct spokei_listener_at at = { .address = address };
-
-	return spokei_listener_new_at(engine, &at, quota, accept, arg, ret_listener);
 }
 
 void spokei_listener_free(struct spokei_listener *listener)

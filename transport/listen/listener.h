@@ -26,27 +26,11 @@ struct spokei_listener;
  * May free the listener. `marks` are those of the address where it arrived. */
 typedef void (*spokei_accept)(void *arg, int fd, const struct spoke_address *peer, unsigned marks);
 
-/* Returns whether a connection may be taken, which the quota does not count yet; `rules` are those
- * of its address. The descriptor stays with the listener. */
-typedef enum spokei_rules_verdict (*spokei_admit)(void *arg, const struct spokei_rules *rules,
-						  int fd, const struct spoke_address *peer);
-
 /* Is offered a connection that the quota does not count yet. Returns whether it was taken, with its
  * descriptor. */
 typedef bool (*spokei_divert)(void *arg, int fd, const struct spoke_address *peer, unsigned marks);
 
-/*
- * Listens; `quota` is borrowed for the listener's life. Returns 0; SPOKE_ESYSTEM (the address is in
- * use, not of this machine, or not allowed; or there are no descriptors: an event explains it);
- * SPOKE_ELIMIT (no timer left in the wheel: a listener holds one for its life, so that it can
- * always pause); or SPOKE_ENOMEM.
- */
-SPOKE_MUST_USE int spokei_listener_new(struct spoke_engine *engine,
-				       const struct spoke_address *address,
-				       struct spokei_quota *quota, spokei_accept accept, void *arg,
-				       struct spokei_listener **ret_listener);
-
-/* An address, and how to listen there. */
+/* An address, and how to listen there. All zero but the address: alone, for all peers. */
 struct spokei_listener_at {
 	const struct spoke_address *address;
 	/* The owner's marks of the address, which come with each connection. */
@@ -58,27 +42,23 @@ struct spokei_listener_at {
 	 * listen_mode(), and not with `shared`. */
 	bool has_mode;
 	uint32_t mode;
+	/* The peers that may connect: by the rules of this address, which the listener takes over
+	 * unless there is an error, and by those that the owner has at the time. NULL: all. */
+	struct spokei_rules *rules;
+	struct spokei_rules *const *owner_rules;
+	spokei_divert divert; /* gets each connection first; NULL: none. `arg` is that of accept */
 };
 
-/* Like spokei_listener_new(). `at` is borrowed for the call. */
-SPOKE_MUST_USE int spokei_listener_new_at(struct spoke_engine *engine,
-					  const struct spokei_listener_at *at,
-					  struct spokei_quota *quota, spokei_accept accept,
-					  void *arg, struct spokei_listener **ret_listener);
-
-/* Offers each connection to `divert` first; `arg` is that of `accept`. */
-void spokei_listener_divert(struct spokei_listener *listener, spokei_divert divert);
-
-/* Has `admit` judge each connection first; `arg` is that of `accept`. The listener takes over the
- * rules, which may be NULL. */
-void spokei_listener_admit(struct spokei_listener *listener, spokei_admit admit,
-			   struct spokei_rules *rules);
-
-/* Returns these rules. */
-const struct spokei_rules *spokei_listener_rules(const struct spokei_listener *listener);
-
-/* Returns the marks of the address. */
-unsigned spokei_listener_marks(const struct spokei_listener *listener);
+/*
+ * Listens; `at` is borrowed for the call, and `quota` for the listener's life. Returns 0;
+ * SPOKE_ESYSTEM (the address is in use, not of this machine, or not allowed; or there are no
+ * descriptors: an event explains it); SPOKE_ELIMIT (no timer left in the wheel: a listener holds
+ * one for its life, so that it can always pause); or SPOKE_ENOMEM.
+ */
+SPOKE_MUST_USE int spokei_listener_new(struct spoke_engine *engine,
+				       const struct spokei_listener_at *at,
+				       struct spokei_quota *quota, spokei_accept accept, void *arg,
+				       struct spokei_listener **ret_listener);
 
 /* Sets guard() and send_buffer() of the environment for all connections that are accepted later at
  * a port. One call for all costs less than one for each. */
@@ -94,8 +74,5 @@ void spokei_listener_free(struct spokei_listener *listener);
 
 /* Returns the address, with the port that the kernel chose. */
 const struct spoke_address *spokei_listener_address(const struct spokei_listener *listener);
-
-/* Closes a connection that spokei_quota_enter() refused with `error`, and counts it. */
-void spokei_listener_reject(struct spoke_engine *engine, int fd, int error, bool of_peer);
 
 #endif

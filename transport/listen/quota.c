@@ -2,6 +2,7 @@
 /* Counts connections in all and per peer. */
 #include "transport/listen/quota.h"
 #include "core/base/env.h"
+#include "core/engine/engine.h"
 #include "core/text/range.h"
 
 #include <string.h>
@@ -82,7 +83,7 @@ static bool is_full(const struct spokei_quota *quota, const struct spokei_quota_
 	return peer && peer->count >= quota->limits.per_peer_max;
 }
 
-/* Returns whether there is a place, maybe of a connection that gave way. */
+/* Returns whether there is room, maybe after a connection gave way. */
 static bool has_room(struct spokei_quota *quota)
 {
 	while (quota->count >= quota->limits.max) {
@@ -115,6 +116,16 @@ int spokei_quota_enter(struct spokei_quota *quota, const struct spoke_address *a
 	}
 	quota->count++;
 	return SPOKE_OK;
+}
+
+void spokei_quota_reject(struct spoke_engine *engine, int fd, int error, bool of_peer)
+{
+	enum spoke_stat stat = SPOKE_STAT_ACCEPTS_FAILED;
+
+	if (error == SPOKE_ELIMIT)
+		stat = of_peer ? SPOKE_STAT_ACCEPTS_REFUSED_PEER : SPOKE_STAT_ACCEPTS_REFUSED_TOTAL;
+	engine->env->net->close(engine->env->ctx, fd);
+	spokei_count(engine, stat);
 }
 
 struct spokei_quota_peer *spokei_quota_peer(const struct spokei_quota *quota,

@@ -21,10 +21,11 @@ struct spokei_quota_limits {
 	uint32_t prefix6; /* bits of an IPv6 address that tell a peer; at most 128 */
 };
 
-/* Closes a connection that needs its place no longer, or has had it for longest and sent nothing,
+/* Closes a connection that is not needed any more, or that has been silent for longest,
  * and counts it out. Returns false if there is none. */
 typedef bool (*spokei_make_room)(void *owner);
 
+struct spoke_engine;
 struct spokei_quota_peer; /* a peer that has connections */
 
 struct spokei_quota {
@@ -43,7 +44,7 @@ void spokei_quota_init(struct spokei_quota *quota, const struct spoke_env *env,
 /* Changes the limits; connections that are counted stay, and count as they did. */
 void spokei_quota_change(struct spokei_quota *quota, const struct spokei_quota_limits *limits);
 
-/* Has a new connection take the place that make_room() frees, once all are taken. */
+/* Has make_room() close a connection for a new one, once the limit is reached. */
 void spokei_quota_give_way(struct spokei_quota *quota, spokei_make_room make_room, void *owner);
 
 /* Requires that no connection is counted. */
@@ -68,6 +69,9 @@ SPOKE_MUST_USE int spokei_quota_move(struct spokei_quota *quota,
 				     struct spokei_quota_peer *quota_peer,
 				     const struct spoke_address *to,
 				     struct spokei_quota_peer **ret_peer);
+
+/* Closes a connection that spokei_quota_enter() refused with `error`, and counts that. */
+void spokei_quota_reject(struct spoke_engine *engine, int fd, int error, bool of_peer);
 
 /* Counts out a connection by its peer. */
 void spokei_quota_leave(struct spokei_quota *quota, struct spokei_quota_peer *quota_peer);

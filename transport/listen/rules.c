@@ -20,19 +20,19 @@ struct list {
 	const char *name;
 	const char *preset; /* the word for an absent list */
 	const char *text;   /* NULL: absent */
-	/* Reads an entry into its place; returns NULL, or why it is wrong. */
-	const char *(*read)(struct spoke_span entry, void *place);
+	/* Reads an entry into `to`; returns NULL, or why it is wrong. */
+	const char *(*read)(struct spoke_span entry, void *to);
 	size_t size; /* of an entry */
 };
 
-static const char *read_range(struct spoke_span entry, void *place)
+static const char *read_range(struct spoke_span entry, void *to)
 {
-	return spokei_range_read(entry, place);
+	return spokei_range_read(entry, to);
 }
 
-static const char *read_user(struct spoke_span entry, void *place)
+static const char *read_user(struct spoke_span entry, void *to)
 {
-	struct spokei_rule_user *user = place;
+	struct spokei_rule_user *user = to;
 	const char *at = entry.data;
 	bool of_user = entry.len > 4 && memcmp(at, "uid:", 4) == 0;
 	size_t prefix = 0;
@@ -66,16 +66,16 @@ static const char *check_count(const struct list *list, size_t count)
 			  : "too many entries; at most 64, so use larger ranges";
 }
 
-static int read_list(const struct list *list, unsigned char *place, char why[SPOKEI_RULES_WHY])
+static int read_list(const struct list *list, unsigned char *to, char why[SPOKEI_RULES_WHY])
 {
 	const char *at = list->text;
 	struct spoke_span entry;
 	char shown[SHOWN];
 
 	for (unsigned number = 1; at && spokei_option_item(&at, &entry); number++) {
-		const char *wrong = list->read(entry, place);
+		const char *wrong = list->read(entry, to);
 
-		place += list->size;
+		to += list->size;
 		if (wrong == NULL)
 			continue;
 		(void)spokei_log_escape(shown, sizeof(shown), entry.data, entry.len);
@@ -140,9 +140,9 @@ int spokei_rules_new(const struct spoke_env *env, const struct spokei_rules_of *
 	if (rules == NULL)
 		return SPOKE_ENOMEM;
 	for (unsigned i = 0; i < 3 && error == SPOKE_OK; i++) {
-		void *const places[] = { rules->deny, rules->allow, rules->users };
+		void *const rows[] = { rules->deny, rules->allow, rules->users };
 
-		error = read_list(&lists[i], places[i], why);
+		error = read_list(&lists[i], rows[i], why);
 	}
 	if (error)
 		spokei_rules_free(env, rules);

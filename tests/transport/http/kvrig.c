@@ -229,8 +229,9 @@ int kvrig_serve(void)
 	assert_int_equal(env->net->parse(env->ctx, AT, &address), 0);
 	spokei_quota_init(&kvrig.quota, &kvrig.faulty.env, &most);
 	assert_int_equal(spokei_http_server_init(&kvrig.http, kvrig.engine, &kv_up, &limits), 0);
-	return spokei_listener_new(kvrig.engine, &address, &kvrig.quota, kv_accept, NULL,
-				   &kvrig.listener);
+	return spokei_listener_new(kvrig.engine,
+				   &(struct spokei_listener_at){ .address = &address },
+				   &kvrig.quota, kv_accept, NULL, &kvrig.listener);
 }
 
 void kvrig_stop(void)

@@ -61,8 +61,8 @@ int listenrig_listen(struct listenrig *rig, const char *at)
 	struct spoke_address address;
 
 	assert_int_equal(env->net->parse(env->ctx, at, &address), 0);
-	return spokei_listener_new(rig->engine, &address, &rig->quota, note_accept, rig,
-				   &rig->listener);
+	return spokei_listener_new(rig->engine, &(struct spokei_listener_at){ .address = &address },
+				   &rig->quota, note_accept, rig, &rig->listener);
 }
 
 int listenrig_connect(struct listenrig *rig, const char *to)

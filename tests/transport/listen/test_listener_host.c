@@ -52,8 +52,8 @@ static bool open_rig(struct hostrig *rig)
 	    env->net->parse(env->ctx, "127.0.0.1:0", &any) != 0)
 		return false;
 	spokei_quota_init(&rig->quota, env, &defaults);
-	return spokei_listener_new(rig->engine, &any, &rig->quota, let_go, rig, &rig->listener) ==
-	       SPOKE_OK;
+	return spokei_listener_new(rig->engine, &(struct spokei_listener_at){ .address = &any },
+				   &rig->quota, let_go, rig, &rig->listener) == SPOKE_OK;
 }
 
 static void close_rig(struct hostrig *rig)
