@@ -492,6 +492,9 @@ const char *spokei_places_check_host(const struct spoke_env *env, const char *ho
 	int error = SPOKE_ETOOLARGE;
 	bool fine;
 
+	if (spokei_machine_misspelt(spokei_span(host, strlen(host))))
+		return "this is no IPv4 address; write e.g. 10.0.0.1, or a name";
+
 	if (strlen(host) <= SPOKE_URL_HOST_MAX) {
 		(void)snprintf(text, sizeof(text), "dubbo://%s%s%s", bare ? "[" : "", host,
 			       bare ? "]" : "");

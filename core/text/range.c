@@ -183,6 +183,17 @@ bool spokei_machine_read(struct spoke_span text, struct spokei_machine *ret)
 	return true;
 }
 
+bool spokei_machine_misspelt(struct spoke_span host)
+{
+	const char *text = host.data;
+	struct spokei_machine machine;
+
+	for (size_t i = 0; i < host.len; i++)
+		if (text[i] != '.' && (text[i] < '0' || text[i] > '9'))
+			return false;
+	return host.len > 0 && !spokei_machine_read(host, &machine);
+}
+
 /* Reads the first `len` bytes of an address in the order of the network. */
 static uint64_t read_bytes(const unsigned char *bytes, unsigned len)
 {

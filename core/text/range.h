@@ -34,6 +34,10 @@ struct spokei_range {
 /* Reads an address in digits, without brackets. */
 SPOKE_MUST_USE bool spokei_machine_read(struct spoke_span text, struct spokei_machine *ret);
 
+/* Returns whether a host consists of digits and dots, and is no IPv4 address, e.g. "999.1.1.1" or
+ * "127.1": a mistake, because no name does. */
+bool spokei_machine_misspelt(struct spoke_span host);
+
 /* Writes an address as RFC 5952 recommends, e.g. "2001:db8::1". Returns its length; 0: it has no
  * digits, or `size` is too small. */
 size_t spokei_machine_print(const struct spokei_machine *machine, char *text, size_t size);

@@ -209,6 +209,16 @@ static int check_ipv6(struct split *split)
 	return SPOKE_OK;
 }
 
+static bool is_scheme(const struct split *split, const char *name)
+{
+	if (split->scheme.len != strlen(name))
+		return false;
+	for (size_t i = 0; name[i]; i++)
+		if (spokei_lower(split->text[i]) != name[i])
+			return false;
+	return true;
+}
+
 static int check_name(struct split *split)
 {
 	if (split->host.len == 0)
@@ -221,6 +231,11 @@ static int check_name(struct split *split)
 			return refuse(split, at,
 				      "a host is made of letters, digits and - . _ only");
 	}
+	/* A socket that was passed may have any name: fd://NAME. */
+	if (!is_scheme(split, "fd") && spokei_machine_misspelt((struct spoke_span){
+					       split->text + split->host.at, split->host.len }))
+		return refuse(split, split->host.at,
+			      "this is no IPv4 address; write one, e.g. 127.0.0.1");
 	return SPOKE_OK;
 }
 
@@ -242,16 +257,6 @@ static int read_port(struct split *split, struct slice port)
 	}
 	split->port = value;
 	return SPOKE_OK;
-}
-
-static bool is_scheme(const struct split *split, const char *name)
-{
-	if (split->scheme.len != strlen(name))
-		return false;
-	for (size_t i = 0; name[i]; i++)
-		if (spokei_lower(split->text[i]) != name[i])
-			return false;
-	return true;
 }
 
 /* Cuts ",host:port" off the end, as often as it stands there: registries have several addresses. */

@@ -5,6 +5,7 @@
 #include "core/base/address.h"
 #include "core/base/env.h"
 #include "core/engine/engine.h"
+#include "core/text/range.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -45,6 +46,8 @@ int spokei_place_set(struct spokei_place *place, const struct spoke_env *env, co
 		return SPOKE_EINVAL;
 	if (len > SPOKEI_PLACE_HOST_MAX)
 		return SPOKE_ETOOLARGE;
+	if (spokei_machine_misspelt((struct spoke_span){ host, len }))
+		return SPOKE_EINVAL;
 	memcpy(place->host, host, len + 1);
 	place->port = port;
 	if (strchr(host, ':') && host[0] != '[')

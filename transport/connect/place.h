@@ -29,8 +29,8 @@ struct spokei_place {
 
 /*
  * Copies a host, or a path if host is NULL. An IPv6 address may be in brackets. Returns 0;
- * SPOKE_EINVAL: neither is given, or the path is invalid; SPOKE_ETOOLARGE: the name or the path is
- * too long.
+ * SPOKE_EINVAL: neither is given, or the host or the path is invalid; SPOKE_ETOOLARGE: the name or
+ * the path is too long.
  */
 SPOKE_MUST_USE int spokei_place_set(struct spokei_place *place, const struct spoke_env *env,
 				    const char *host, uint16_t port, const char *path);

@@ -301,6 +301,16 @@ TEST(values_are_checked_by_meaning)
 		wrong(cases[i].text, cases[i].sentence);
 }
 
+TEST(hosts_of_digits_that_are_no_address_are_rejected)
+{
+	wrong("[provider]\nlisten = dubbo://999.1.1.1:1",
+	      "a.conf:2: listen = dubbo://999.1.1.1:1: this is no IPv4 address; write one, e.g. "
+	      "127.0.0.1\n");
+	wrong("[provider]\nadvertise = 999.1.1.1",
+	      "a.conf:2: advertise = 999.1.1.1: this is no IPv4 address; write e.g. 10.0.0.1, or "
+	      "a name\n");
+}
+
 TEST(nul_byte_is_rejected)
 {
 	static const char text[] = "[consumer]\ntimeout = 1s\0\n";

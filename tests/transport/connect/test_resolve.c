@@ -258,3 +258,18 @@ CONNECT_TEST(digits_of_ipv6_may_have_brackets_or_not)
 		connectrig_free(rig);
 	}
 }
+
+/* Digits with dots that are no IPv4 address are no name either. */
+TEST(host_that_is_a_wrong_address_is_refused, .bare = true)
+{
+	static const char *const hosts[] = { "999.1.1.1", "1.2.3", "1.2.3.4.", "127.1", "20880" };
+
+	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+		struct connectrig rig;
+
+		connectrig_open(&rig, i + 1);
+		rig.options.host = hosts[i];
+		assert_int_equal(connectrig_start(&rig), SPOKE_EINVAL);
+		connectrig_close(&rig);
+	}
+}
