@@ -11,8 +11,6 @@
  */
 #include "core/json/number.h"
 
-#include "core/json/write.h"
-
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -311,7 +309,30 @@ struct spokei_decimal spokei_decimal_of(double number)
 	return decimal;
 }
 
-/* --- printing */
+/* --- printing integers */
+
+static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+			    "25262728293031323334353637383940414243444546474849"
+			    "50515253545556575859606162636465666768697071727374"
+			    "75767778798081828384858687888990919293949596979899";
+
+char *spokei_json_digits(uint64_t number, char *end)
+{
+	while (number >= 100) {
+		end -= 2;
+		memcpy(end, pairs + 2 * (number % 100), 2);
+		number /= 100;
+	}
+	if (number >= 10) {
+		end -= 2;
+		memcpy(end, pairs + 2 * number, 2);
+	} else {
+		*--end = (char)('0' + number);
+	}
+	return end;
+}
+
+/* --- printing doubles */
 
 #define DIGITS 17 /* of a double, at most */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The conversion between doubles and decimals. Pure. */
+/* The conversion between numbers and decimals. Pure. */
 #ifndef SPOKEI_CORE_JSON_NUMBER_H
 #define SPOKEI_CORE_JSON_NUMBER_H
 
@@ -46,6 +46,11 @@ struct spokei_decimal spokei_decimal_of(double number);
  * longer than 511 bytes; infinity if the number is beyond the range. */
 bool spokei_decimal_to_double(const struct spokei_decimal *decimal, const char *text, size_t len,
 			      double *ret);
+
+#define SPOKEI_JSON_INTEGER 20u /* digits of an integer */
+
+/* Writes the digits of a number so that they end before `end`. Returns the first one. */
+char *spokei_json_digits(uint64_t number, char *end);
 
 #define SPOKEI_JSON_NUMBER 40u /* bytes of a printed double */
 

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints values as JSON. The packed bytes are walked over from the first to the last; only the keys
- * of a map are looked at once more before, because they decide on its form. The values between
- * them are skipped, so those that are nested deeply are skipped by each map around them. This has a
- * limit; maps beyond it have the form that is right for any keys.
+ * Writes JSON: values, texts, and documents, member by member. Output goes into a window, which is
+ * room at the end of a buffer, without a copy in between, or a piece that is collected for a
+ * function. After the first error nothing more is written.
+ *
+ * The packed bytes of a value are walked over from the first to the last; only the keys of a map
+ * are looked at once more before, because they decide on its form. The values between them are
+ * skipped, so those that are nested deeply are skipped by each map around them. This has a limit;
+ * maps beyond it have the form that is right for any keys.
  */
+#include "core/json/document.h"
 #include "core/json/json.h"
 #include "core/json/number.h"
 #include "core/json/plain.h"
-#include "core/json/write.h"
 #include "core/text/encoding.h"
 #include "core/value/shape.h"
 
@@ -19,6 +23,241 @@
 #define SKIPS_SHARE ((size_t)8)
 
 #define KEYS_COMPARED ((size_t)64) /* in maps of more pairs, keys are not compared */
+
+#define PIECE 512u /* bytes that are collected for a function */
+
+/* Must not be copied. */
+struct output {
+	char *at;  /* the next byte is written here ... */
+	char *end; /* ... and the window ends here */
+	char *start;
+	struct spokei_buffer *buffer; /* borrowed; NULL: `put` */
+	size_t before;                /* ... bytes that it had */
+	spoke_json_put_fn put;
+	void *arg;
+	int error;
+	char piece[PIECE];
+};
+
+#define ROOM 64u /* the most bytes to ask room for */
+
+/* --- the window */
+
+static void open_piece(struct output *out)
+{
+	out->start = out->at = out->piece;
+	out->end = out->piece + PIECE;
+}
+
+static void begin_buffer(struct output *out, struct spokei_buffer *buffer)
+{
+	out->buffer = buffer;
+	out->before = spokei_buffer_len(buffer);
+	out->put = NULL;
+	out->arg = NULL;
+	out->error = SPOKE_OK;
+	out->start = out->at = out->end = out->piece; /* the first byte opens a window */
+}
+
+static void begin_function(struct output *out, spoke_json_put_fn put, void *arg)
+{
+	out->buffer = NULL;
+	out->before = 0;
+	out->put = put;
+	out->arg = arg;
+	out->error = SPOKE_OK;
+	open_piece(out);
+}
+
+static void pass_on(struct output *out, const void *bytes, size_t len)
+{
+	if (len == 0 || out->error)
+		return;
+	if (out->buffer)
+		out->error = spokei_buffer_append(out->buffer, bytes, len);
+	else
+		out->put(out->arg, bytes, len);
+}
+
+/* Passes on the bytes in the window. */
+static void flush(struct output *out)
+{
+	size_t len = (size_t)(out->at - out->start);
+
+	if (out->start == out->piece)
+		pass_on(out, out->piece, len);
+	else
+		spokei_buffer_commit(out->buffer, len);
+	open_piece(out);
+}
+
+/* Opens a window in the buffer. Near its maximum there is no room for a window; then pieces are
+ * appended, which are exact. */
+static bool open_room(struct output *out, size_t len)
+{
+	struct spokei_buffer *buffer = out->buffer;
+	size_t room;
+	size_t left;
+
+	if (out->error || buffer == NULL)
+		return false;
+	left = buffer->max - spokei_buffer_len(buffer);
+	if (len > left)
+		return false;
+	if (spokei_buffer_reserve(buffer, len) == NULL) {
+		out->error = SPOKE_ENOMEM;
+		return false;
+	}
+	room = buffer->capacity - buffer->end;
+	out->start = out->at = (char *)buffer->bytes + buffer->end;
+	out->end = out->at + (room < left ? room : left);
+	return true;
+}
+
+/* Makes room for this many bytes, or drops the bytes written after an error. */
+static SPOKEI_NOINLINE void make_room(struct output *out, size_t len)
+{
+	flush(out);
+	(void)open_room(out, len);
+}
+
+/* The slow path of put_bytes(). */
+static SPOKEI_NOINLINE void put_long(struct output *out, const void *bytes, size_t len)
+{
+	flush(out);
+	if (open_room(out, len) || len <= PIECE) {
+		memcpy(out->at, bytes, len);
+		out->at += len;
+	} else {
+		pass_on(out, bytes, len);
+	}
+}
+
+/* Ends the output. Returns 0, SPOKE_ETOOLARGE or SPOKE_ENOMEM; after an error the buffer is as
+ * before. */
+static int end_output(struct output *out)
+{
+	flush(out);
+	if (out->error && out->buffer)
+		spokei_buffer_truncate(out->buffer, out->before);
+	return out->error;
+}
+
+/* Returns room for `len` bytes, at most ROOM. The caller moves `at` behind those that
+ * it has written. */
+static inline char *room_for(struct output *out, size_t len)
+{
+	if (SPOKEI_UNLIKELY(len > (size_t)(out->end - out->at)))
+		make_room(out, len);
+	return out->at;
+}
+
+static inline void put_bytes(struct output *out, const void *bytes, size_t len)
+{
+	if (SPOKEI_UNLIKELY(len > (size_t)(out->end - out->at))) {
+		put_long(out, bytes, len);
+		return;
+	}
+	memcpy(out->at, bytes, len);
+	out->at += len;
+}
+
+static inline void put_char(struct output *out, char c)
+{
+	*room_for(out, 1) = c;
+	out->at++;
+}
+
+/* --- texts */
+
+enum escape {
+	ESCAPE_FEW,  /* as JSON demands, and control characters of terminals */
+	ESCAPE_HTML, /* also "<", so that the text may be embedded in HTML */
+};
+
+/* The bytes that need attention: 1 in JSON, 2 in HTML. */
+#define SIXTEEN_OF(mark)                                                                           \
+	mark, mark, mark, mark, mark, mark, mark, mark, mark, mark, mark, mark, mark, mark, mark,  \
+		mark
+
+static const unsigned char marks[256] = {
+	[0x00] = SIXTEEN_OF(1),
+	[0x10] = SIXTEEN_OF(1),
+	['"'] = 1,
+	['\\'] = 1,
+	['<'] = 2,
+	[0x7f] = 1,
+	[0x80] = SIXTEEN_OF(1),
+	[0x90] = SIXTEEN_OF(1),
+	[0xa0] = SIXTEEN_OF(1),
+	[0xb0] = SIXTEEN_OF(1),
+	[0xc0] = SIXTEEN_OF(1),
+	[0xd0] = SIXTEEN_OF(1),
+	[0xe0] = SIXTEEN_OF(1),
+	[0xf0] = SIXTEEN_OF(1),
+};
+
+static const char hex[] = "0123456789abcdef";
+
+static void put_code(struct output *out, unsigned char byte)
+{
+	char *at = room_for(out, 6);
+
+	/* NOLINTNEXTLINE(bugprone-not-null-terminated-result) */
+	memcpy(at, "\\u00", 4);
+	at[4] = hex[byte >> 4];
+	at[5] = hex[byte & 0xf];
+	out->at += 6;
+}
+
+/* Writes a character that is not plain. Returns its size. */
+static size_t put_character(struct output *out, const unsigned char *bytes, size_t len)
+{
+	static const char names[] = "\"\\\b\f\n\r\t";
+	static const char letters[] = "\"\\bfnrt";
+	size_t size = spokei_utf8_len(bytes, len);
+	const char *name = size == 1 && *bytes ? strchr(names, *bytes) : NULL;
+
+	if (name) {
+		char pair[2] = { '\\', letters[name - names] };
+
+		put_bytes(out, pair, 2);
+	} else if (size == 0) {
+		put_bytes(out, "\\ufffd", 6);
+	} else if (size == 1) {
+		put_code(out, *bytes);
+	} else if (size == 2 && bytes[0] == 0xc2 && bytes[1] < 0xa0) {
+		/* U+0080 to U+009F are control characters for a terminal. */
+		put_code(out, bytes[1]);
+	} else {
+		put_bytes(out, bytes, size);
+	}
+	return size ? size : 1;
+}
+
+/* Writes the content of a string, without the quotes, with U+FFFD for invalid UTF-8. */
+static void put_escaped(struct output *out, const void *bytes, size_t len, enum escape escape)
+{
+	const unsigned char *at = bytes;
+	const unsigned char *end = at + len;
+	bool is_html = escape == ESCAPE_HTML;
+
+	while (at < end) {
+		const unsigned char *run = at;
+
+		if (!is_html)
+			at += spokei_json_plain((const char *)at, (size_t)(end - at));
+		else
+			while (at < end && marks[*at] == 0)
+				at++;
+		if (at > run)
+			put_bytes(out, run, (size_t)(at - run));
+		while (at < end && (marks[*at] & (is_html ? 3 : 1)))
+			at += put_character(out, at, (size_t)(end - at));
+	}
+}
+
+/* --- values */
 
 enum open {
 	OPEN_ARRAY,
@@ -33,7 +272,7 @@ struct level {
 };
 
 struct printer {
-	struct spokei_json_out *out;
+	struct output *out;
 	enum spoke_json_form form;
 	const unsigned char *at; /* the next value ... */
 	const unsigned char *end;
@@ -44,13 +283,13 @@ struct printer {
 
 static void put_text(const struct printer *printer, const char *text)
 {
-	spokei_json_put(printer->out, text, strlen(text));
+	put_bytes(printer->out, text, strlen(text));
 }
 
 static void put_space(const struct printer *printer)
 {
 	if (printer->form == SPOKE_JSON_TREE)
-		spokei_json_put_char(printer->out, ' ');
+		put_char(printer->out, ' ');
 }
 
 /* --- texts and bytes */
@@ -58,8 +297,7 @@ static void put_space(const struct printer *printer)
 #define SHORT 32u /* bytes of a text that are copied without a call */
 
 /* Prints a text that needs no escape; `end` is the end of the readable bytes after it. */
-static inline void print_plain(struct spokei_json_out *out, const char *text, size_t len,
-			       const char *end)
+static inline void print_plain(struct output *out, const char *text, size_t len, const char *end)
 {
 	size_t room = (size_t)(out->end - out->at);
 	char *at = out->at;
@@ -73,25 +311,25 @@ static inline void print_plain(struct spokei_json_out *out, const char *text, si
 		out->at = at + len + 1;
 		return;
 	}
-	spokei_json_put_char(out, '"');
-	spokei_json_put(out, text, len);
-	spokei_json_put_char(out, '"');
+	put_char(out, '"');
+	put_bytes(out, text, len);
+	put_char(out, '"');
 }
 
 static void print_base64(const struct printer *printer, const unsigned char *at, size_t len)
 {
-	struct spokei_json_out *out = printer->out;
+	struct output *out = printer->out;
 
-	spokei_json_put_char(out, '"');
+	put_char(out, '"');
 	for (; len >= 3; at += 3, len -= 3) {
-		spokei_base64_write(at, 3, spokei_json_room(out, 4));
+		spokei_base64_write(at, 3, room_for(out, 4));
 		out->at += 4;
 	}
 	if (len > 0) {
-		spokei_base64_write(at, len, spokei_json_room(out, 4));
+		spokei_base64_write(at, len, room_for(out, 4));
 		out->at += 4;
 	}
-	spokei_json_put_char(out, '"');
+	put_char(out, '"');
 }
 
 static void print_marked(const struct printer *printer, const char *marker,
@@ -100,7 +338,7 @@ static void print_marked(const struct printer *printer, const char *marker,
 	put_text(printer, marker);
 	put_space(printer);
 	print_base64(printer, bytes, len);
-	spokei_json_put_char(printer->out, '}');
+	put_char(printer->out, '}');
 }
 
 static void print_str(const struct printer *printer, const unsigned char *bytes, size_t len)
@@ -111,11 +349,10 @@ static void print_str(const struct printer *printer, const unsigned char *bytes,
 	if (SPOKEI_LIKELY(plain == len)) {
 		print_plain(printer->out, text, len, (const char *)printer->end);
 	} else if (spokei_utf8_all(bytes + plain, len - plain)) {
-		spokei_json_put_char(printer->out, '"');
-		spokei_json_put(printer->out, text, plain);
-		spokei_json_put_escaped(printer->out, text + plain, len - plain,
-					SPOKEI_JSON_ESCAPE_FEW);
-		spokei_json_put_char(printer->out, '"');
+		put_char(printer->out, '"');
+		put_bytes(printer->out, text, plain);
+		put_escaped(printer->out, text + plain, len - plain, ESCAPE_FEW);
+		put_char(printer->out, '"');
 	} else {
 		print_marked(printer, "{\"$str\":", bytes, len);
 	}
@@ -132,16 +369,16 @@ static bool print_date(const struct printer *printer, struct spoke_value value)
 	put_text(printer, "{\"$date\":");
 	put_space(printer);
 	print_plain(printer->out, text + 5, len - 6, text + len);
-	spokei_json_put_char(printer->out, '}');
+	put_char(printer->out, '}');
 	return true;
 }
 
-static void print_integer(struct spokei_json_out *out, bool is_negative, uint64_t size)
+static void print_integer(struct output *out, bool is_negative, uint64_t size)
 {
 	char digits[SPOKEI_JSON_INTEGER];
 	char *end = digits + sizeof(digits);
 	char *first = spokei_json_digits(size, end);
-	char *at = spokei_json_room(out, SPOKEI_JSON_INTEGER + 1);
+	char *at = room_for(out, SPOKEI_JSON_INTEGER + 1);
 
 	*at = '-';
 	at += is_negative;
@@ -157,9 +394,9 @@ static void print_ext(const struct printer *printer, const unsigned char *head,
 		return;
 	put_text(printer, "{\"$ext\":");
 	put_space(printer);
-	spokei_json_put_char(printer->out, '[');
+	put_char(printer->out, '[');
 	print_integer(printer->out, *bytes > INT8_MAX, *bytes > INT8_MAX ? 256u - *bytes : *bytes);
-	spokei_json_put_char(printer->out, ',');
+	put_char(printer->out, ',');
 	put_space(printer);
 	print_base64(printer, bytes + 1, len - 1);
 	put_text(printer, "]}");
@@ -168,8 +405,8 @@ static void print_ext(const struct printer *printer, const unsigned char *head,
 /* --- numbers */
 
 /* Prints an integer of `len` bytes; of none, the head is the number. */
-static void print_packed(struct spokei_json_out *out, unsigned char head,
-			 const unsigned char *bytes, size_t len)
+static void print_packed(struct output *out, unsigned char head, const unsigned char *bytes,
+			 size_t len)
 {
 	uint64_t number = len > 0 ? spokei_number(bytes, (unsigned)len) : head;
 	unsigned bits = len > 0 ? 8 * (unsigned)len : 8;
@@ -192,7 +429,7 @@ static void print_double(const struct printer *printer, const unsigned char *byt
 	if (len == sizeof(small))
 		number = (double)small;
 	if (SPOKEI_LIKELY(isfinite(number))) {
-		char *at = spokei_json_room(printer->out, SPOKEI_JSON_NUMBER);
+		char *at = room_for(printer->out, SPOKEI_JSON_NUMBER);
 
 		printer->out->at += spokei_json_print_double(number, at);
 		return;
@@ -298,9 +535,9 @@ static void new_line(const struct printer *printer, unsigned depth)
 {
 	if (SPOKEI_LIKELY(printer->form != SPOKE_JSON_TREE))
 		return;
-	spokei_json_put_char(printer->out, '\n');
+	put_char(printer->out, '\n');
 	while (depth-- > 0)
-		spokei_json_put(printer->out, "  ", 2);
+		put_bytes(printer->out, "  ", 2);
 }
 
 static void open_level(struct printer *printer, bool is_map, uint64_t count)
@@ -321,12 +558,12 @@ static void open_level(struct printer *printer, bool is_map, uint64_t count)
 		.is_empty = true,
 	};
 	if (!is_map || is_object) {
-		spokei_json_put_char(printer->out, is_map ? '{' : '[');
+		put_char(printer->out, is_map ? '{' : '[');
 		return;
 	}
 	put_text(printer, "{\"$map\":");
 	put_space(printer);
-	spokei_json_put_char(printer->out, '[');
+	put_char(printer->out, '[');
 }
 
 static void close_level(struct printer *printer)
@@ -336,13 +573,13 @@ static void close_level(struct printer *printer)
 
 	if (!level->is_empty) {
 		if (level->open == OPEN_PAIRS)
-			spokei_json_put_char(printer->out, ']');
+			put_char(printer->out, ']');
 		new_line(printer, printer->depth);
 	}
 	if (level->open == OPEN_PAIRS)
 		put_text(printer, ends[level->open]);
 	else
-		spokei_json_put_char(printer->out, *ends[level->open]);
+		put_char(printer->out, *ends[level->open]);
 }
 
 /* --- any value */
@@ -435,21 +672,21 @@ static void print_before(const struct printer *printer, struct level *level)
 	bool is_second = level->open != OPEN_ARRAY && level->left % 2 != 0;
 
 	if (is_second) {
-		spokei_json_put_char(printer->out, level->open == OPEN_MAP ? ':' : ',');
+		put_char(printer->out, level->open == OPEN_MAP ? ':' : ',');
 		put_space(printer);
 		return;
 	}
 	if (!level->is_empty) {
 		if (level->open == OPEN_PAIRS)
-			spokei_json_put_char(printer->out, ']');
-		spokei_json_put_char(printer->out, ',');
+			put_char(printer->out, ']');
+		put_char(printer->out, ',');
 	}
 	new_line(printer, printer->depth);
 	if (level->open == OPEN_PAIRS)
-		spokei_json_put_char(printer->out, '[');
+		put_char(printer->out, '[');
 }
 
-static void print(struct spoke_value value, enum spoke_json_form form, struct spokei_json_out *out)
+static void print(struct spoke_value value, enum spoke_json_form form, struct output *out)
 {
 	struct printer printer;
 
@@ -478,11 +715,11 @@ static void print(struct spoke_value value, enum spoke_json_form form, struct sp
 	}
 }
 
-static void print_text(const void *bytes, size_t len, struct spokei_json_out *out)
+static void print_text(const void *bytes, size_t len, struct output *out)
 {
-	spokei_json_put_char(out, '"');
-	spokei_json_put_escaped(out, bytes, len, SPOKEI_JSON_ESCAPE_FEW);
-	spokei_json_put_char(out, '"');
+	put_char(out, '"');
+	put_escaped(out, bytes, len, ESCAPE_FEW);
+	put_char(out, '"');
 }
 
 /* --- the faces */
@@ -490,36 +727,151 @@ static void print_text(const void *bytes, size_t len, struct spokei_json_out *ou
 void spoke_json_print(struct spoke_value value, enum spoke_json_form form, spoke_json_put_fn put,
 		      void *arg)
 {
-	struct spokei_json_out out;
+	struct output out;
 
-	spokei_json_out_function(&out, put, arg);
+	begin_function(&out, put, arg);
 	print(value, form, &out);
-	(void)!spokei_json_out_end(&out);
+	(void)!end_output(&out);
 }
 
 void spoke_json_print_text(const void *bytes, size_t len, spoke_json_put_fn put, void *arg)
 {
-	struct spokei_json_out out;
+	struct output out;
 
-	spokei_json_out_function(&out, put, arg);
+	begin_function(&out, put, arg);
 	print_text(bytes, len, &out);
-	(void)!spokei_json_out_end(&out);
+	(void)!end_output(&out);
 }
 
 int spokei_json_append(struct spokei_buffer *buffer, struct spoke_value value)
 {
-	struct spokei_json_out out;
+	struct output out;
 
-	spokei_json_out_buffer(&out, buffer);
+	begin_buffer(&out, buffer);
 	print(value, SPOKE_JSON_LINE, &out);
-	return spokei_json_out_end(&out);
+	return end_output(&out);
 }
 
 int spokei_json_append_text(struct spokei_buffer *buffer, const void *bytes, size_t len)
 {
-	struct spokei_json_out out;
+	struct output out;
 
-	spokei_json_out_buffer(&out, buffer);
+	begin_buffer(&out, buffer);
 	print_text(bytes, len, &out);
-	return spokei_json_out_end(&out);
+	return end_output(&out);
+}
+
+/* --- documents */
+
+static void append(struct spokei_json *json, const void *bytes, size_t len)
+{
+	if (json->error == SPOKE_OK)
+		json->error = spokei_buffer_append(json->out, bytes, len);
+}
+
+/* Writes the comma before a value, if it needs one. */
+static void begin(struct spokei_json *json)
+{
+	if (json->comma)
+		append(json, ",", 1);
+	json->comma = true;
+}
+
+void spokei_json_open(struct spokei_json *json, char bracket)
+{
+	begin(json);
+	append(json, &bracket, 1);
+	json->comma = false;
+}
+
+void spokei_json_close(struct spokei_json *json, char bracket)
+{
+	append(json, &bracket, 1);
+	json->comma = true;
+}
+
+void spokei_json_key(struct spokei_json *json, const char *key)
+{
+	begin(json);
+	append(json, "\"", 1);
+	append(json, key, strlen(key));
+	append(json, "\":", 2);
+	json->comma = false;
+}
+
+void spokei_json_u64(struct spokei_json *json, uint64_t value)
+{
+	char digits[SPOKEI_JSON_INTEGER];
+	char *end = digits + sizeof(digits);
+	const char *first = spokei_json_digits(value, end);
+
+	begin(json);
+	append(json, first, (size_t)(end - first));
+}
+
+void spokei_json_null(struct spokei_json *json)
+{
+	begin(json);
+	append(json, "null", 4);
+}
+
+void spokei_json_bool(struct spokei_json *json, bool value)
+{
+	begin(json);
+	append(json, value ? "true" : "false", value ? 4 : 5);
+}
+
+void spokei_json_span(struct spokei_json *json, const void *bytes, size_t len)
+{
+	struct output out;
+	bool is_cut = len > SPOKEI_JSON_TEXT;
+
+	begin(json);
+	if (json->error)
+		return;
+	begin_buffer(&out, json->out);
+	put_char(&out, '"');
+	put_escaped(&out, bytes, is_cut ? SPOKEI_JSON_TEXT - 3 : len, ESCAPE_HTML);
+	if (is_cut)
+		put_bytes(&out, "...", 3);
+	put_char(&out, '"');
+	json->error = end_output(&out);
+}
+
+void spokei_json_text(struct spokei_json *json, const char *text)
+{
+	spokei_json_span(json, text, strlen(text));
+}
+
+void spokei_json_put_u64(struct spokei_json *json, const char *key, uint64_t value)
+{
+	spokei_json_key(json, key);
+	spokei_json_u64(json, value);
+}
+
+void spokei_json_put_bool(struct spokei_json *json, const char *key, bool value)
+{
+	spokei_json_key(json, key);
+	spokei_json_bool(json, value);
+}
+
+void spokei_json_put_text(struct spokei_json *json, const char *key, const char *text)
+{
+	spokei_json_key(json, key);
+	spokei_json_text(json, text);
+}
+
+void spokei_json_put_ms(struct spokei_json *json, const char *key, uint64_t ns)
+{
+	spokei_json_key(json, key);
+	if (ns == UINT64_MAX)
+		spokei_json_null(json);
+	else
+		spokei_json_u64(json, ns / 1000000);
+}
+
+void spokei_json_open_member(struct spokei_json *json, const char *key, char bracket)
+{
+	spokei_json_key(json, key);
+	spokei_json_open(json, bracket);
 }

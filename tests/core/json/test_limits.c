@@ -2,7 +2,6 @@
 /* The limits of JSON, and its numbers. */
 #include "core/base/mix.h"
 #include "core/json/number.h"
-#include "core/json/write.h"
 #include "tests/core/json/jsonagain.h"
 #include "tests/support/test.h"
 
