@@ -271,14 +271,6 @@ void spokei_admin_tick(struct spokei_admin_timer *timer)
 
 /* --- responses */
 
-/* Responds with a sentence, or closes the connection if there is no memory for one. */
-static void respond_text(struct spokei_http_conn *conn, int status, const char *allow,
-			 const char *sentence)
-{
-	if (spokei_http_respond_text(conn, status, allow, sentence))
-		spokei_http_close(conn);
-}
-
 /* The body is made first, because its length is part of the head. */
 static int respond_resource(struct spokei_http_conn *conn, const struct resource *resource)
 {
@@ -305,7 +297,8 @@ static int respond_resource(struct spokei_http_conn *conn, const struct resource
 static void serve_resource(struct spokei_http_conn *conn, const struct resource *resource)
 {
 	if (respond_resource(conn, resource)) {
-		respond_text(conn, 503, NULL, "There is not enough memory for this response.");
+		spokei_http_respond_text(conn, 503, NULL,
+					 "There is not enough memory for this response.");
 		return;
 	}
 	if (!spokei_http_streams(conn))
@@ -320,7 +313,7 @@ static bool is_of_this_origin(struct spokei_http_conn *conn,
 {
 	if (spokei_guard_origin(request->origin, request->host))
 		return true;
-	respond_text(conn, 403, NULL, "Pages of other origins are not allowed here.");
+	spokei_http_respond_text(conn, 403, NULL, "Pages of other origins are not allowed here.");
 	return false;
 }
 
@@ -330,9 +323,10 @@ static bool is_trusted(struct spokei_http_conn *conn, const struct spokei_http_r
 	if (!is_of_this_origin(conn, request))
 		return false;
 	if (!spokei_guard_token(request->authorization, spokei_admin_of(conn)->token)) {
-		respond_text(conn, 401, NULL,
-			     "This requires \"Authorization: Bearer TOKEN\", with the token that "
-			     "the program printed when it opened this page.");
+		spokei_http_respond_text(
+			conn, 401, NULL,
+			"This requires \"Authorization: Bearer TOKEN\", with the token that "
+			"the program printed when it opened this page.");
 		return false;
 	}
 	return true;
@@ -357,7 +351,7 @@ static void serve_action(struct spokei_http_conn *conn, const struct spokei_http
 				   request->path.len - prefix };
 
 	if (request->method != SPOKEI_HTTP_POST) {
-		respond_text(conn, 405, "POST", "Actions require POST.");
+		spokei_http_respond_text(conn, 405, "POST", "Actions require POST.");
 		return;
 	}
 	if (!is_trusted(conn, request))
@@ -365,12 +359,12 @@ static void serve_action(struct spokei_http_conn *conn, const struct spokei_http
 	for (size_t i = 0; i < admin->action_count; i++) {
 		if (spokei_span_is(name, admin->actions[i].name)) {
 			viewer->action = &admin->actions[i];
-			respond_text(conn, 202, NULL, viewer->action->sentence);
+			spokei_http_respond_text(conn, 202, NULL, viewer->action->sentence);
 			return;
 		}
 	}
-	respond_text(conn, 404, NULL,
-		     "There is no such action; GET /act with the token lists them.");
+	spokei_http_respond_text(conn, 404, NULL,
+				 "There is no such action; GET /act with the token lists them.");
 }
 
 /* Is the Host header one of this page's names? See guard.h. */
@@ -474,11 +468,11 @@ static void serve_probe(struct spokei_http_conn *conn, struct spoke_span path)
 	char why[WHY];
 
 	if (spokei_span_is(path, LIVE))
-		respond_text(conn, 200, NULL, "alive");
+		spokei_http_respond_text(conn, 200, NULL, "alive");
 	else if (is_ready(engine, spokei_span_is(path, READY_CONSUMERS), why))
-		respond_text(conn, 200, NULL, "ready");
+		spokei_http_respond_text(conn, 200, NULL, "ready");
 	else
-		respond_text(conn, 503, NULL, why);
+		spokei_http_respond_text(conn, 503, NULL, why);
 }
 
 /* --- connections */
@@ -504,7 +498,7 @@ static void viewer_request(struct spokei_http_conn *conn, const struct spokei_ht
 	if (!is_probe(request->path) && !note_viewer(conn)) {
 		spokei_http_close(conn);
 	} else if (!is_ours(conn, request->host)) {
-		respond_text(
+		spokei_http_respond_text(
 			conn, 421, NULL,
 			"This page is served under localhost, its numeric address, and the names "
 			"in the option hosts; other names are rejected because they could "
@@ -512,16 +506,18 @@ static void viewer_request(struct spokei_http_conn *conn, const struct spokei_ht
 	} else if (spokei_span_begins(request->path, ACT)) {
 		serve_action(conn, request);
 	} else if (resource == NULL && !is_probe(request->path)) {
-		respond_text(conn, 404, NULL,
-			     "The paths are / /status /settings /metrics /events /live /ready "
-			     "/ready/consumers, and POST /act/NAME.");
+		spokei_http_respond_text(
+			conn, 404, NULL,
+			"The paths are / /status /settings /metrics /events /live /ready "
+			"/ready/consumers, and POST /act/NAME.");
 	} else if (request->method != SPOKEI_HTTP_GET && request->method != SPOKEI_HTTP_HEAD) {
-		respond_text(conn, 405, READERS, "This path can only be read.");
+		spokei_http_respond_text(conn, 405, READERS, "This path can only be read.");
 	} else if (resource == NULL) {
 		serve_probe(conn, request->path);
 	} else if (resource->write == write_events && !has_room_for_stream(spokei_admin_of(conn))) {
-		respond_text(conn, 503, NULL,
-			     "The limit of streams is reached; see the option viewers_max.");
+		spokei_http_respond_text(
+			conn, 503, NULL,
+			"The limit of streams is reached; see the option viewers_max.");
 	} else if (resource == &actions_resource ? is_trusted(conn, request)
 						 : may_read(conn, request)) {
 		serve_resource(conn, resource);

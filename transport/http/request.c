@@ -462,8 +462,6 @@ bool spokei_http_list_has(struct spoke_span list, const char *element)
  *
  * Scans and joins the chunks of a body. */
 
-#define BAD_REQUEST 400
-#define TOO_LARGE 413
 #define DIGITS_MAX 8u
 
 /* Finds the end of a line of at most `max` bytes that begins with `len` bytes. Returns its length
@@ -476,18 +474,6 @@ static size_t line_len(const char *line, size_t len, size_t max)
 	if (end == NULL)
 		return len < max ? 0 : SIZE_MAX;
 	return end > line && end[-1] == '\r' ? (size_t)(end - line) + 1 : SIZE_MAX;
-}
-
-/* Is it printable text, blanks and tabs? */
-static bool is_text(const char *text, size_t len)
-{
-	for (size_t i = 0; i < len; i++) {
-		unsigned char byte = (unsigned char)text[i];
-
-		if ((byte < ' ' && byte != '\t') || byte == 0x7f)
-			return false;
-	}
-	return true;
 }
 
 /* Reads "SIZE" or "SIZE;extensions". Blanks after the size are refused: only some programs skip
@@ -505,7 +491,8 @@ static bool read_size(const char *line, size_t len, size_t *ret_size)
 	*ret_size = size;
 	if (digits == 0)
 		return false;
-	return digits == len || (line[digits] == ';' && is_text(line + digits, len - digits));
+	return digits == len ||
+	       (line[digits] == ';' && is_field_text(spokei_span(line + digits, len - digits)));
 }
 
 /* Scans the lines after the last chunk, up to an empty one. */
@@ -526,7 +513,8 @@ static int scan_trailers(const char *bytes, size_t len, size_t *ret_end)
 		if (line_end == 2)
 			return SPOKEI_HTTP_WHOLE;
 		if (line[0] == ' ' || line[0] == '\t' || line[0] == ':' ||
-		    memchr(line, ':', line_end) == NULL || !is_text(line, line_end - 2))
+		    memchr(line, ':', line_end) == NULL ||
+		    !is_field_text(spokei_span(line, line_end - 2)))
 			return BAD_REQUEST;
 	}
 }

@@ -17,6 +17,7 @@
 #include <spoke/wheel.h>
 
 #include <errno.h>
+#include <stdio.h>
 
 /* --- the state of a connection, and its end */
 
@@ -380,22 +381,20 @@ int spokei_http_respond(struct spokei_http_conn *conn, const struct spokei_http_
 	return error;
 }
 
-int spokei_http_respond_text(struct spokei_http_conn *conn, int status, const char *allow,
-			     const char *sentence)
+void spokei_http_respond_text(struct spokei_http_conn *conn, int status, const char *allow,
+			      const char *sentence)
 {
 	char line[SPOKEI_HTTP_SENTENCE];
-	struct spokei_http_response response = {
+	const struct spokei_http_response response = {
 		.status = status,
 		.type = "text/plain; charset=utf-8",
-		.len = strlen(sentence) + 1,
+		.len = (size_t)snprintf(line, sizeof(line), "%s\n", sentence),
 		.allow = allow,
 	};
 
-	if (response.len > sizeof(line))
-		return SPOKE_ETOOLARGE;
-	memcpy(line, sentence, response.len - 1);
-	line[response.len - 1] = '\n';
-	return spokei_http_respond(conn, &response, line);
+	SPOKE_ASSERT(response.len < sizeof(line));
+	if (spokei_http_respond(conn, &response, line))
+		spokei_http_close(conn);
 }
 
 int spokei_http_stream(struct spokei_http_conn *conn, const struct spokei_http_response *response,
@@ -486,8 +485,8 @@ static void serve(struct spokei_http_conn *conn, int verdict,
 		conn->server->up->request(conn, request);
 	else if (verdict == TOO_LONG && conn->server->up->too_long)
 		conn->server->up->too_long(conn, request);
-	else if (spokei_http_respond_text(conn, verdict, NULL, spokei_http_fault(verdict)))
-		spokei_http_close(conn);
+	else
+		spokei_http_respond_text(conn, verdict, NULL, spokei_http_fault(verdict));
 	conn->inside = false;
 	spokei_buffer_fini(&conn->in);
 	if (conn->state == RESPONDING || conn->state == STREAMING)

@@ -147,9 +147,10 @@ SPOKE_MUST_USE int spokei_http_respond(struct spokei_http_conn *conn,
 				       const struct spokei_http_response *response,
 				       const void *body);
 
-/* The same with a sentence as the body. `allow`: the allowed methods, for status 405; or NULL. */
-SPOKE_MUST_USE int spokei_http_respond_text(struct spokei_http_conn *conn, int status,
-					    const char *allow, const char *sentence);
+/* The same with a sentence as the body; closes the connection if there is no memory for it.
+ * `allow`: the allowed methods, for status 405; or NULL. */
+void spokei_http_respond_text(struct spokei_http_conn *conn, int status, const char *allow,
+			      const char *sentence);
 
 /* Begins a response of unknown length, with the first response->len bytes of its body. A HEAD
  * request gets the head only, and no stream begins. Returns as above. */

@@ -30,15 +30,8 @@ static void respond(struct spokei_http_conn *conn, const void *body, size_t len)
 {
 	const struct spokei_http_response response = { .status = 200, .type = TEXT, .len = len };
 
-	if (spokei_http_respond(conn, &response, body) &&
-	    spokei_http_respond_text(conn, 503, NULL, "too much"))
-		spokei_http_close(conn);
-}
-
-static void respond_text(struct spokei_http_conn *conn, int status, const char *sentence)
-{
-	if (spokei_http_respond_text(conn, status, NULL, sentence))
-		spokei_http_close(conn);
+	if (spokei_http_respond(conn, &response, body))
+		spokei_http_respond_text(conn, 503, NULL, "too much");
 }
 
 static struct kvpair *find(struct spoke_span key)
@@ -76,14 +69,14 @@ static void store(struct spokei_http_conn *conn, struct spoke_span key, struct s
 	struct kvpair *pair = find(key);
 
 	if (pair == NULL && kvrig.pair_count == KVRIG_PAIRS) {
-		respond_text(conn, 503, "full");
+		spokei_http_respond_text(conn, 503, NULL, "full");
 		return;
 	}
 	if (pair == NULL)
 		pair = &kvrig.pairs[kvrig.pair_count++];
 	copy(pair->key, key);
 	copy(pair->value, value);
-	respond_text(conn, 200, "stored");
+	spokei_http_respond_text(conn, 200, NULL, "stored");
 	tell_watchers(pair->value);
 }
 
@@ -132,7 +125,7 @@ static void kv_request(struct spokei_http_conn *conn, const struct spokei_http_r
 	else if ((pair = find(key)) != NULL)
 		respond(conn, pair->value, strlen(pair->value));
 	else
-		respond_text(conn, 404, "no such key");
+		spokei_http_respond_text(conn, 404, NULL, "no such key");
 }
 
 static void kv_sent(struct spokei_http_conn *conn)
@@ -180,13 +173,13 @@ static void kv_accept(void *arg, int fd, const struct spoke_address *peer, unsig
 		spokei_quota_leave(&kvrig.quota, spokei_quota_peer(&kvrig.quota, peer));
 }
 
-int kvrig_respond_later(const char *text)
+void kvrig_respond_later(const char *text)
 {
 	struct spokei_http_conn *conn = kvrig.later;
 
 	assert_non_null(conn);
 	kvrig.later = NULL;
-	return spokei_http_respond_text(conn, 200, NULL, text);
+	spokei_http_respond_text(conn, 200, NULL, text);
 }
 
 /* --- the fixture */

@@ -90,6 +90,6 @@ int kvrig_status(const char *request);
 void *kvrig_seat(const struct spokei_http_conn *conn);
 
 /* Responds to GET /later. */
-int kvrig_respond_later(const char *text);
+void kvrig_respond_later(const char *text);
 
 #endif

@@ -57,7 +57,7 @@ TEST(more_bytes_than_the_request_prevent_a_detach)
 	kvrig_send(client, "x");
 	kvrig_run(MS);
 	assert_int_equal(spokei_http_detach(rig.later), -1);
-	assert_int_equal(kvrig_respond_later("now"), SPOKE_OK);
+	kvrig_respond_later("now");
 }
 
 TEST(end_of_the_peers_side_prevents_a_detach)
