@@ -18,7 +18,7 @@
 struct spokei_tls;
 
 #define SPOKEI_ADMIN_ACTIONS_MAX 16u
-#define SPOKEI_ADMIN_PROBES 64u /* places beyond viewers_max, which no viewer takes */
+#define SPOKEI_ADMIN_PROBES 64u /* connections beyond viewers_max, which no viewer takes */
 #define SPOKEI_ADMIN_BODY_MAX (SPOKEI_HTTP_OUT_MAX / 2) /* bytes of a response's body */
 #define SPOKEI_ADMIN_TICK_NS UINT64_C(500000000)
 #define SPOKEI_ADMIN_SAMPLE_NS UINT64_C(1000000000)

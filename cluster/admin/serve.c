@@ -173,7 +173,8 @@ static const struct resource *find_resource(struct spoke_span path)
 
 /* Finds the first event and sample that some idle stream has not had. Returns false if no stream is
  * idle. */
-static bool find_news(const struct spoke_admin *admin, uint64_t *ret_events, uint64_t *ret_history)
+static bool find_unsent(const struct spoke_admin *admin, uint64_t *ret_events,
+			uint64_t *ret_history)
 {
 	struct spokei_http_conn *conn = NULL;
 	bool any = false;
@@ -255,7 +256,7 @@ static void watch_streams(struct spoke_admin *admin)
 	}
 }
 
-/* A stream whose output still waits is left out. A later tick writes the news that it has missed.
+/* A stream whose output still waits is left out. A later tick writes all that it has missed.
  */
 void spokei_admin_tick(struct spokei_admin_timer *timer)
 {
@@ -263,7 +264,7 @@ void spokei_admin_tick(struct spokei_admin_timer *timer)
 	uint64_t events_from;
 	uint64_t history_from;
 
-	if (find_news(admin, &events_from, &history_from) &&
+	if (find_unsent(admin, &events_from, &history_from) &&
 	    write_document(admin, events_from, history_from) == SPOKE_OK)
 		write_to_streams(admin);
 	watch_streams(admin);

@@ -228,9 +228,9 @@ static int add_peer(struct spokei_comet_peers *peers, struct spoke_comet *comet)
 int spokei_comet_open_peers(struct spoke_comet *comet)
 {
 	const struct spoke_env *env = comet->engine->env;
-	_Atomic(struct spokei_desk *) place = NULL;
+	_Atomic(struct spokei_desk *) desk = NULL;
 
-	comet->desk = spokei_desk_get(&place, comet->engine);
+	comet->desk = spokei_desk_get(&desk, comet->engine);
 	if (comet->desk == NULL)
 		return SPOKE_ENOMEM;
 	spokei_desk_drop(comet->desk); /* one reference suffices */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The users of a gateway. They are in a hash table with chains through the users, because most of
- * their memory would else be the table's. The pass runs once in each turn with news: it reports
+ * their memory would else be the table's. The pass runs once in each turn with changes: it reports
  * users that came or left, then writes messages. Messages to one user go first. All messages to all
  * users share one pass over the connections, because each connection has its cursor. The rest goes
  * on in the next turn, after the descriptors were read. The sweep ends the things that are over by
@@ -318,7 +318,7 @@ static struct spokei_comet_user *take_dirty(struct spoke_comet *comet)
 	return user;
 }
 
-/* --- the pass: a slice once in each turn with news, bounded by time and by writes */
+/* --- the pass: a slice once in each turn with changes, bounded by time and by writes */
 
 struct slice {
 	struct spoke_comet *comet;

@@ -3,9 +3,9 @@
  * Parses JSON into packed values: a loop over the tokens, which packs each value when it has been
  * read. It needs no memory but that of the packed values.
  *
- * Keys of an object or a $map: the packed keys are the only copy; their places are noted in the
+ * Keys of an object or a $map: the packed keys are the only copy; their offsets are noted in the
  * text of the object itself, from its bracket on. That text has been read, and each member of it
- * has more bytes than the place of its key. A few keys are compared as they come; more are sorted
+ * has more bytes than the offset of its key. A few keys are compared as they come; more are sorted
  * when the object ends, by a heap, whose time has a bound for any keys: n log n comparisons. A heap
  * jumps from key to key, so very many keys are first parted by their hashes, into heaps that fit a
  * processor's cache.
@@ -61,21 +61,21 @@ static inline void build_text(struct spoke_builder *builder, const char *text, s
 /* --- keys that are repeated */
 
 struct keys {
-	char *places;   /* 4 bytes for each key: its offset among the packed bytes */
+	char *offsets;  /* 4 bytes for each key: its offset among the packed bytes */
 	uint32_t count; /* keys so far */
 };
 
-static uint32_t place_of(const char *places, size_t i)
+static uint32_t offset_at(const char *offsets, size_t i)
 {
-	uint32_t place;
+	uint32_t offset;
 
-	memcpy(&place, places + i * sizeof(place), sizeof(place));
-	return place;
+	memcpy(&offset, offsets + i * sizeof(offset), sizeof(offset));
+	return offset;
 }
 
-static void set_place(char *places, size_t i, uint32_t place)
+static void set_offset(char *offsets, size_t i, uint32_t offset)
 {
-	memcpy(places + i * sizeof(place), &place, sizeof(place));
+	memcpy(offsets + i * sizeof(offset), &offset, sizeof(offset));
 }
 
 /* Adds the key that was packed last, at this offset, after its colon has been read. Returns false
@@ -88,13 +88,13 @@ static bool add_key(struct keys *keys, const struct spoke_builder *builder, size
 
 	/* The head of a value contains its length, so equal bytes are equal values. */
 	for (uint32_t i = keys->count; i > least; i--) {
-		const unsigned char *other = builder->bytes + place_of(keys->places, i - 1);
+		const unsigned char *other = builder->bytes + offset_at(keys->offsets, i - 1);
 
 		if (*other == *key && other[len - 1] == key[len - 1] &&
 		    memcmp(other, key, len) == 0)
 			return false;
 	}
-	set_place(keys->places, keys->count++, (uint32_t)at);
+	set_offset(keys->offsets, keys->count++, (uint32_t)at);
 	return true;
 }
 
@@ -119,72 +119,73 @@ static int compare(const struct spoke_builder *builder, uint32_t a, uint32_t b)
 }
 
 /* Lets the key at `at` sink to its place in a heap of `count` keys. */
-static void sink(const struct spoke_builder *builder, char *places, size_t at, size_t count)
+static void sink(const struct spoke_builder *builder, char *offsets, size_t at, size_t count)
 {
-	uint32_t key = place_of(places, at);
+	uint32_t key = offset_at(offsets, at);
 
 	for (size_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
-		child += child + 1 < count &&
-			 compare(builder, place_of(places, child), place_of(places, child + 1)) < 0;
-		if (compare(builder, key, place_of(places, child)) >= 0)
+		child += child + 1 < count && compare(builder, offset_at(offsets, child),
+						      offset_at(offsets, child + 1)) < 0;
+		if (compare(builder, key, offset_at(offsets, child)) >= 0)
 			break;
-		set_place(places, at, place_of(places, child));
+		set_offset(offsets, at, offset_at(offsets, child));
 		at = child;
 	}
-	set_place(places, at, key);
+	set_offset(offsets, at, key);
 }
 
-static void sort(const struct spoke_builder *builder, char *places, size_t count)
+static void sort(const struct spoke_builder *builder, char *offsets, size_t count)
 {
 	for (size_t at = count / 2; at-- > 0;)
-		sink(builder, places, at, count);
+		sink(builder, offsets, at, count);
 	while (count-- > 1) {
-		uint32_t greatest = place_of(places, 0);
+		uint32_t greatest = offset_at(offsets, 0);
 
-		set_place(places, 0, place_of(places, count));
-		set_place(places, count, greatest);
-		sink(builder, places, 0, count);
+		set_offset(offsets, 0, offset_at(offsets, count));
+		set_offset(offsets, count, greatest);
+		sink(builder, offsets, 0, count);
 	}
 }
 
 /* Returns how many keys, from the first one on, are each greater than the key before. */
-static size_t count_ascending(const struct spoke_builder *builder, const char *places, size_t count)
+static size_t count_ascending(const struct spoke_builder *builder, const char *offsets,
+			      size_t count)
 {
 	size_t i = 1;
 
-	while (i < count && compare(builder, place_of(places, i - 1), place_of(places, i)) < 0)
+	while (i < count && compare(builder, offset_at(offsets, i - 1), offset_at(offsets, i)) < 0)
 		i++;
 	return i;
 }
 
 /* Sorts keys, and returns whether one is repeated. */
-static bool repeat(const struct spoke_builder *builder, char *places, size_t count)
+static bool repeat(const struct spoke_builder *builder, char *offsets, size_t count)
 {
 	if (count < 2)
 		return false;
-	sort(builder, places, count);
-	return count_ascending(builder, places, count) < count;
+	sort(builder, offsets, count);
+	return count_ascending(builder, offsets, count) < count;
 }
 
 /* Returns the part to which a key belongs. */
 static uint32_t part_of(const struct spoke_builder *builder, const uint64_t hash_key[2],
-			uint32_t place)
+			uint32_t offset)
 {
-	const unsigned char *key = builder->bytes + place;
+	const unsigned char *key = builder->bytes + offset;
 	size_t len = len_of(key, builder->bytes + builder->len);
 
 	return (uint32_t)(spokei_siphash(hash_key, key, len) >> (64 - PART_BITS));
 }
 
 /* Moves the keys of each part together, and writes the ends of the parts. */
-static void part(const struct spoke_builder *builder, const uint64_t hash_key[2], char *places,
+static void part(const struct spoke_builder *builder, const uint64_t hash_key[2], char *offsets,
 		 uint32_t count, uint32_t ends[PARTS])
 {
 	uint32_t next[PARTS] = { 0 };
 	uint32_t sum = 0;
 
 	for (uint32_t i = 0; i < count; i++)
-		next[part_of(builder, hash_key, place_of(places, i))]++;
+		next[part_of(builder, hash_key, offset_at(offsets, i))]++;
 	for (uint32_t i = 0; i < PARTS; i++) {
 		ends[i] = sum + next[i];
 		next[i] = sum;
@@ -192,17 +193,17 @@ static void part(const struct spoke_builder *builder, const uint64_t hash_key[2]
 	}
 	for (uint32_t i = 0; i < PARTS; i++) {
 		while (next[i] < ends[i]) {
-			uint32_t place = place_of(places, next[i]);
-			uint32_t home = part_of(builder, hash_key, place);
+			uint32_t offset = offset_at(offsets, next[i]);
+			uint32_t home = part_of(builder, hash_key, offset);
 
-			set_place(places, next[i], place_of(places, next[home]));
-			set_place(places, next[home]++, place);
+			set_offset(offsets, next[i], offset_at(offsets, next[home]));
+			set_offset(offsets, next[home]++, offset);
 		}
 	}
 }
 
 static SPOKEI_NOINLINE bool repeat_in_parts(const struct spoke_builder *builder,
-					    const struct spoke_env *env, char *places,
+					    const struct spoke_env *env, char *offsets,
 					    uint32_t count)
 {
 	uint32_t ends[PARTS];
@@ -210,27 +211,27 @@ static SPOKEI_NOINLINE bool repeat_in_parts(const struct spoke_builder *builder,
 	uint32_t at = 0;
 
 	env->dice(env->ctx, hash_key, sizeof(hash_key));
-	part(builder, hash_key, places, count, ends);
+	part(builder, hash_key, offsets, count, ends);
 	for (uint32_t i = 0; i < PARTS; i++) {
-		if (repeat(builder, places + (size_t)at * sizeof(uint32_t), ends[i] - at))
+		if (repeat(builder, offsets + (size_t)at * sizeof(uint32_t), ends[i] - at))
 			return true;
 		at = ends[i];
 	}
 	return false;
 }
 
-/* Returns whether a key is repeated in an object that has ended. Sorts the places. */
+/* Returns whether a key is repeated in an object that has ended. Sorts the offsets. */
 static bool repeats(struct keys *keys, const struct spoke_builder *builder)
 {
 	const struct spoke_env *env = builder->buffer ? builder->buffer->env : builder->env;
 
 	if (keys->count <= KEYS_FEW + 1 ||
-	    count_ascending(builder, keys->places, keys->count) == keys->count)
+	    count_ascending(builder, keys->offsets, keys->count) == keys->count)
 		return false;
 	/* A builder in memory of its caller has no random numbers for the key of the hash. */
 	if (keys->count < PARTED_MIN || env == NULL)
-		return repeat(builder, keys->places, keys->count);
-	return repeat_in_parts(builder, env, keys->places, keys->count);
+		return repeat(builder, keys->offsets, keys->count);
+	return repeat_in_parts(builder, env, keys->offsets, keys->count);
 }
 
 /* --- dates */
@@ -527,7 +528,7 @@ enum open {
 struct level {
 	enum open open;
 	unsigned left;    /* of a PAIR or TYPED: values still missing */
-	size_t at;        /* place in the builder; of a PAIR: that of its key */
+	size_t at;        /* offset in the builder; of a PAIR: that of its key */
 	struct keys keys; /* of a MAP or PAIRS */
 };
 
@@ -590,7 +591,7 @@ static SPOKEI_NOINLINE char *want_key(struct reader *reader, struct level *level
 {
 	struct spoke_builder *builder = reader->scan.builder;
 	const char *end = reader->scan.end;
-	size_t place = builder->len;
+	size_t offset = builder->len;
 	char *text;
 	size_t len;
 
@@ -600,7 +601,7 @@ static SPOKEI_NOINLINE char *want_key(struct reader *reader, struct level *level
 	if (at == NULL)
 		return NULL;
 	build_text(builder, text, len, end);
-	if (SPOKEI_UNLIKELY(builder->error != 0 || place > UINT32_MAX)) {
+	if (SPOKEI_UNLIKELY(builder->error != 0 || offset > UINT32_MAX)) {
 		return spokei_json_fail_at(&reader->scan, at,
 					   builder->error ? builder->error : SPOKE_ETOOLARGE,
 					   spoke_strerror(builder->error ? builder->error
@@ -611,7 +612,7 @@ static SPOKEI_NOINLINE char *want_key(struct reader *reader, struct level *level
 		if (at == end || *at != ':')
 			return fail(reader, at, "expected a colon");
 	}
-	if (!add_key(&level->keys, builder, place))
+	if (!add_key(&level->keys, builder, offset))
 		return fail(reader, at, "the object has this key already");
 	at = spokei_json_skip(at + 1, end);
 	return at == end ? unexpected_end(reader, at) : at;
@@ -688,8 +689,8 @@ static inline char *next(struct reader *reader, char *at)
 
 /* --- arrays and objects */
 
-/* Opens a level after its bracket; `place` is that of its array or map in the builder. */
-static char *push(struct reader *reader, char *at, enum open open, size_t place)
+/* Opens a level after its bracket; its array or map is at this offset in the builder. */
+static char *push(struct reader *reader, char *at, enum open open, size_t offset)
 {
 	struct level *level = &reader->levels[reader->depth];
 	bool is_value = open != OPEN_PAIR;
@@ -699,8 +700,8 @@ static char *push(struct reader *reader, char *at, enum open open, size_t place)
 					   "nested too deeply; at most 128 levels");
 	level->open = open;
 	level->left = open == OPEN_TYPED ? 1 : 2;
-	level->at = place;
-	level->keys = (struct keys){ .places = at - 1 };
+	level->at = offset;
+	level->keys = (struct keys){ .offsets = at - 1 };
 	reader->depth++;
 	reader->value_depth += is_value;
 	at = spokei_json_skip(at, reader->scan.end);

@@ -207,16 +207,16 @@ static unsigned char *room_for(struct spoke_builder *builder, size_t len)
 
 /* --- account */
 
-/* The place where a value is encoded: the end of the packed bytes, or `aside` if the room may not
+/* The room in which a head is encoded: the end of the packed bytes, or `aside` if that may not
  * suffice, because the length of the head is not known yet. */
-struct place {
+struct head_room {
 	unsigned char *start;
 	unsigned char aside[SPOKEI_ENCODE_MAX];
 };
 
 /* Begins a value with `len` bytes of content. Returns the address of its head, or NULL after an
  * error. */
-static inline unsigned char *begin_value(struct spoke_builder *builder, struct place *place,
+static inline unsigned char *begin_value(struct spoke_builder *builder, struct head_room *room,
 					 size_t len)
 {
 	size_t end = builder->capacity < builder->max ? builder->capacity : builder->max;
@@ -230,24 +230,24 @@ static inline unsigned char *begin_value(struct spoke_builder *builder, struct p
 		}
 		builder->items--;
 	}
-	place->start = place->aside;
+	room->start = room->aside;
 	if (SPOKEI_LIKELY(end - builder->len >= SPOKEI_ENCODE_MAX &&
 			  len <= end - builder->len - SPOKEI_ENCODE_MAX))
-		place->start = builder->bytes + builder->len;
-	return place->start;
+		room->start = builder->bytes + builder->len;
+	return room->start;
 }
 
 /* Moves a head from `aside` to the end of the packed bytes and reserves `len` bytes after it.
  * Returns the end of the head, or NULL after an error. */
 static SPOKEI_NOINLINE unsigned char *move_head(struct spoke_builder *builder,
-						const struct place *place, size_t head_len,
+						const struct head_room *room, size_t head_len,
 						size_t len)
 {
 	unsigned char *at = room_for(builder, head_len + len);
 
 	if (at == NULL)
 		return NULL;
-	memcpy(at, place->aside, head_len);
+	memcpy(at, room->aside, head_len);
 	return at + head_len;
 }
 
@@ -289,11 +289,11 @@ static void end_values(struct spoke_builder *builder, size_t count)
 }
 
 /* Ends a head at `at` and copies the content after it. Returns false after an error. */
-static inline bool end_head(struct spoke_builder *builder, const struct place *place,
+static inline bool end_head(struct spoke_builder *builder, const struct head_room *room,
 			    unsigned char *at, const void *bytes, size_t len)
 {
-	if (SPOKEI_UNLIKELY(place->start == place->aside)) {
-		at = move_head(builder, place, (size_t)(at - place->start), len);
+	if (SPOKEI_UNLIKELY(room->start == room->aside)) {
+		at = move_head(builder, room, (size_t)(at - room->start), len);
 		if (at == NULL)
 			return false;
 	}
@@ -303,10 +303,10 @@ static inline bool end_head(struct spoke_builder *builder, const struct place *p
 	return true;
 }
 
-static inline void end_value(struct spoke_builder *builder, const struct place *place,
+static inline void end_value(struct spoke_builder *builder, const struct head_room *room,
 			     unsigned char *at, const void *bytes, size_t len)
 {
-	if (end_head(builder, place, at, bytes, len))
+	if (end_head(builder, room, at, bytes, len))
 		end_values(builder, 1);
 }
 
@@ -314,73 +314,73 @@ static inline void end_value(struct spoke_builder *builder, const struct place *
 
 void spoke_pack_nil(struct spoke_builder *builder)
 {
-	struct place place;
-	unsigned char *at = begin_value(builder, &place, 0);
+	struct head_room room;
+	unsigned char *at = begin_value(builder, &room, 0);
 
 	if (at)
-		end_value(builder, &place, spokei_encode_nil(at), NULL, 0);
+		end_value(builder, &room, spokei_encode_nil(at), NULL, 0);
 }
 
 void spoke_pack_bool(struct spoke_builder *builder, bool value)
 {
-	struct place place;
-	unsigned char *at = begin_value(builder, &place, 0);
+	struct head_room room;
+	unsigned char *at = begin_value(builder, &room, 0);
 
 	if (at)
-		end_value(builder, &place, spokei_encode_bool(at, value), NULL, 0);
+		end_value(builder, &room, spokei_encode_bool(at, value), NULL, 0);
 }
 
 void spoke_pack_u64(struct spoke_builder *builder, uint64_t value)
 {
-	struct place place;
-	unsigned char *at = begin_value(builder, &place, 0);
+	struct head_room room;
+	unsigned char *at = begin_value(builder, &room, 0);
 
 	if (at)
-		end_value(builder, &place, spokei_encode_u64(at, value), NULL, 0);
+		end_value(builder, &room, spokei_encode_u64(at, value), NULL, 0);
 }
 
 void spoke_pack_i64(struct spoke_builder *builder, int64_t value)
 {
-	struct place place;
-	unsigned char *at = begin_value(builder, &place, 0);
+	struct head_room room;
+	unsigned char *at = begin_value(builder, &room, 0);
 
 	if (at)
-		end_value(builder, &place, spokei_encode_i64(at, value), NULL, 0);
+		end_value(builder, &room, spokei_encode_i64(at, value), NULL, 0);
 }
 
 void spoke_pack_long(struct spoke_builder *builder, int64_t value)
 {
-	struct place place;
-	unsigned char *at = begin_value(builder, &place, 0);
+	struct head_room room;
+	unsigned char *at = begin_value(builder, &room, 0);
 
 	if (at == NULL)
 		return;
 	*at++ = 0xd3;
-	end_value(builder, &place, spokei_encode_number(at, (uint64_t)value, 8), NULL, 0);
+	end_value(builder, &room, spokei_encode_number(at, (uint64_t)value, 8), NULL, 0);
 }
 
 void spoke_pack_float(struct spoke_builder *builder, float value)
 {
-	struct place place;
-	unsigned char *at = begin_value(builder, &place, 0);
+	struct head_room room;
+	unsigned char *at = begin_value(builder, &room, 0);
 
 	if (at)
-		end_value(builder, &place, spokei_encode_float(at, value), NULL, 0);
+		end_value(builder, &room, spokei_encode_float(at, value), NULL, 0);
 }
 
 void spoke_pack_double(struct spoke_builder *builder, double value)
 {
-	struct place place;
-	unsigned char *at = begin_value(builder, &place, 0);
+	struct head_room room;
+	unsigned char *at = begin_value(builder, &room, 0);
 
 	if (at)
-		end_value(builder, &place, spokei_encode_double(at, value), NULL, 0);
+		end_value(builder, &room, spokei_encode_double(at, value), NULL, 0);
 }
 
 /* --- content */
 
 /* Begins a value with content. Returns the address of its head, or NULL after an error. */
-static inline unsigned char *begin_content(struct spoke_builder *builder, struct place *place,
+static inline unsigned char *begin_content(struct spoke_builder *builder, struct head_room *room,
 					   const void *bytes, size_t len)
 {
 	/* msgpack-c cannot read an ext of 2^32 - 1 bytes. */
@@ -388,16 +388,16 @@ static inline unsigned char *begin_content(struct spoke_builder *builder, struct
 		fail(builder, SPOKE_ETOOLARGE);
 	else if (bytes == NULL && len > 0)
 		fail(builder, SPOKE_EINVAL);
-	return begin_value(builder, place, len);
+	return begin_value(builder, room, len);
 }
 
 void spoke_pack_str(struct spoke_builder *builder, const char *text, size_t len)
 {
-	struct place place;
-	unsigned char *at = begin_content(builder, &place, text, len);
+	struct head_room room;
+	unsigned char *at = begin_content(builder, &room, text, len);
 
 	if (at)
-		end_value(builder, &place, spokei_encode_str(at, len), text, len);
+		end_value(builder, &room, spokei_encode_str(at, len), text, len);
 }
 
 void spoke_pack_text(struct spoke_builder *builder, const char *text)
@@ -410,11 +410,11 @@ void spoke_pack_text(struct spoke_builder *builder, const char *text)
 
 void spoke_pack_bin(struct spoke_builder *builder, const void *bytes, size_t len)
 {
-	struct place place;
-	unsigned char *at = begin_content(builder, &place, bytes, len);
+	struct head_room room;
+	unsigned char *at = begin_content(builder, &room, bytes, len);
 
 	if (at)
-		end_value(builder, &place, spokei_encode_bin(at, len), bytes, len);
+		end_value(builder, &room, spokei_encode_bin(at, len), bytes, len);
 }
 
 /* Counts the values inside the ext that begins at `start` and ends the packed bytes. */
@@ -435,11 +435,11 @@ static SPOKEI_NOINLINE void count_inside(struct spoke_builder *builder, size_t s
 
 void spoke_pack_ext(struct spoke_builder *builder, int8_t type, const void *bytes, size_t len)
 {
-	struct place place;
-	unsigned char *at = begin_content(builder, &place, bytes, len);
+	struct head_room room;
+	unsigned char *at = begin_content(builder, &room, bytes, len);
 	size_t start = builder->len;
 
-	if (at == NULL || !end_head(builder, &place, spokei_encode_ext(at, len, type), bytes, len))
+	if (at == NULL || !end_head(builder, &room, spokei_encode_ext(at, len, type), bytes, len))
 		return;
 	if (spokei_shape_holds((unsigned char)type))
 		count_inside(builder, start);
@@ -459,12 +459,12 @@ static inline unsigned char *encode_object(unsigned char *at, size_t count)
 static inline void pack_container(struct spoke_builder *builder, size_t count, unsigned each,
 				  bool is_object)
 {
-	struct place place;
+	struct head_room room;
 	unsigned char *at;
 
 	if (builder->depth == builder->limits.depth_max)
 		fail(builder, SPOKE_EDEPTH);
-	at = begin_value(builder, &place, 0);
+	at = begin_value(builder, &room, 0);
 	if (at == NULL)
 		return;
 	if (count > builder->items / each) {
@@ -474,7 +474,7 @@ static inline void pack_container(struct spoke_builder *builder, size_t count, u
 	at = each == 1   ? spokei_encode_array(at, count)
 	     : is_object ? encode_object(at, count)
 			 : spokei_encode_map(at, count);
-	if (!end_head(builder, &place, at, NULL, 0))
+	if (!end_head(builder, &room, at, NULL, 0))
 		return;
 	if (count == 0) {
 		end_values(builder, 1);
@@ -510,16 +510,16 @@ void spoke_pack_object(struct spoke_builder *builder, size_t count)
 size_t spokei_builder_open(struct spoke_builder *builder, bool is_map)
 {
 	size_t at = builder->len;
-	struct place place;
+	struct head_room room;
 	unsigned char *head;
 
 	if (builder->depth == builder->limits.depth_max)
 		fail(builder, SPOKE_EDEPTH);
-	head = begin_value(builder, &place, 0);
+	head = begin_value(builder, &room, 0);
 	if (head == NULL)
 		return at;
 	*head = is_map ? OPEN_MAP : OPEN_ARRAY;
-	if (!end_head(builder, &place, head + 1, NULL, 0))
+	if (!end_head(builder, &room, head + 1, NULL, 0))
 		return at;
 	builder->open[builder->depth++] = builder->left;
 	builder->left = UINT32_MAX;
@@ -556,7 +556,7 @@ void spokei_builder_close(struct spoke_builder *builder, size_t at)
 void spoke_pack_typed(struct spoke_builder *builder, const char *type)
 {
 	size_t len = type ? strlen(type) : 0;
-	struct place place;
+	struct head_room room;
 	unsigned char *at;
 
 	if (type == NULL)
@@ -565,7 +565,7 @@ void spoke_pack_typed(struct spoke_builder *builder, const char *type)
 		fail(builder, SPOKE_EDEPTH);
 	else if (builder->items < 2 + (builder->depth == 0) || builder->len > UINT32_MAX)
 		fail(builder, SPOKE_ETOOLARGE);
-	if (begin_value(builder, &place, 0) == NULL)
+	if (begin_value(builder, &room, 0) == NULL)
 		return;
 	at = room_for(builder, TYPED_HEAD + SPOKEI_ENCODE_MAX + len);
 	if (at == NULL)
