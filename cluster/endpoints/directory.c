@@ -122,10 +122,10 @@ static void remove_endpoint(struct spokei_directory *directory, struct spokei_en
 	spokei_endpoint_free_if_over(endpoint);
 }
 
-static void endpoint_changed(void *arg, struct spokei_line *line)
+void spokei_directory_changed(struct spokei_line *line)
 {
-	struct spokei_directory *directory = arg;
-
+	struct spokei_endpoint *endpoint = line->endpoint;
+	struct spokei_directory *directory = endpoint->directory;
 	enum spokei_connector_state state = spokei_connector_state(line->connector);
 
 	spokei_directory_refresh_later(directory);
@@ -134,23 +134,16 @@ static void endpoint_changed(void *arg, struct spokei_line *line)
 	    !(directory->resting && state == SPOKEI_CONNECTOR_WAITING))
 		return;
 	spokei_line_drop(line);
-	spokei_endpoint_free_if_over(line->endpoint);
+	spokei_endpoint_free_if_over(endpoint);
 	if (directory->resting && directory->link->conn_count == 0)
 		directory->up->rested(directory->up_arg);
 }
 
-static void endpoint_event(void *arg, const struct spoke_link_event *event)
+void spokei_directory_tell(struct spokei_directory *directory, const struct spoke_link_event *event)
 {
-	struct spokei_directory *directory = arg;
-
 	spokei_directory_refresh_later(directory);
 	directory->up->event(directory->up_arg, event);
 }
-
-static const struct spokei_endpoint_up endpoint_up = {
-	.changed = endpoint_changed,
-	.event = endpoint_event,
-};
 
 /* --- lists */
 
@@ -173,12 +166,10 @@ static int make_endpoint(struct spokei_directory *directory,
 			 const struct spokei_provider_url *provider, struct spokei_endpoint **ret)
 {
 	struct spokei_endpoint *endpoint;
-	int error = spokei_endpoint_new(directory->link, provider, directory->settings.connections,
-					&endpoint_up, directory, &endpoint);
+	int error = spokei_endpoint_new(directory, provider, &endpoint);
 
 	if (error)
 		return error;
-	endpoint->directory = directory;
 	endpoint->id = ++directory->last_id;
 	endpoint->profile.id = endpoint->profile.codec;
 	if (endpoint->profile.path || endpoint->profile.token)

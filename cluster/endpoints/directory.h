@@ -172,6 +172,13 @@ static inline size_t spokei_directory_listed(const struct spokei_directory *dire
  * attempt has. Valid until the next turn. */
 const char *spokei_directory_reason(const struct spokei_directory *directory);
 
+/* The grade of a connection may have changed. May free the connector of its line. */
+void spokei_directory_changed(struct spokei_line *line);
+
+/* Passes a link event on to users. May end everything. */
+void spokei_directory_tell(struct spokei_directory *directory,
+			   const struct spoke_link_event *event);
+
 /* Schedules a refresh of the candidates. */
 void spokei_directory_refresh_later(struct spokei_directory *directory);
 

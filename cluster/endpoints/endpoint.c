@@ -3,6 +3,7 @@
 #include "cluster/endpoints/endpoint.h"
 
 #include "cluster/discovery/provider_url.h"
+#include "cluster/endpoints/directory.h"
 #include "cluster/endpoints/info.h"
 #include "core/base/env.h"
 #include "core/engine/engine.h"
@@ -27,14 +28,14 @@ static void line_changed(void *arg, struct spokei_connector *connector, int erro
 
 	(void)error;
 	if (line->connector == connector)
-		line->endpoint->up->changed(line->endpoint->up_arg, line);
+		spokei_directory_changed(line);
 }
 
 static void line_event(void *arg, const struct spoke_link_event *event)
 {
-	const struct spokei_endpoint *endpoint = ((struct spokei_line *)arg)->endpoint;
+	const struct spokei_line *line = arg;
 
-	endpoint->up->event(endpoint->up_arg, event);
+	spokei_directory_tell(line->endpoint->directory, event);
 }
 
 static const struct spokei_connector_up line_up = {
@@ -58,8 +59,8 @@ int spokei_endpoint_wake(struct spokei_endpoint *endpoint)
 	SPOKE_ASSERT(endpoint->asleep);
 	for (uint32_t i = 0; i < endpoint->line_count; i++) {
 		struct spokei_line *line = &endpoint->lines[i];
-		int error = spokei_connector_new(endpoint->link, &endpoint->options, &line_up, line,
-						 &line->connector);
+		int error = spokei_connector_new(endpoint->directory->link, &endpoint->options,
+						 &line_up, line, &line->connector);
 
 		if (error == 0)
 			continue;
@@ -182,7 +183,8 @@ void spokei_endpoint_retire(struct spokei_endpoint *endpoint)
 	}
 }
 
-bool spokei_endpoint_busy(const struct spokei_endpoint *endpoint)
+/* Returns whether it has connections or attempts. */
+static bool is_busy(const struct spokei_endpoint *endpoint)
 {
 	for (uint32_t i = 0; i < endpoint->line_count; i++)
 		if (endpoint->lines[i].connector)
@@ -312,23 +314,23 @@ static void copy_texts(struct spokei_endpoint *endpoint, const struct spokei_pro
 		profile->token = put_text(&at, provider->token, strlen(provider->token) + 1);
 }
 
-int spokei_endpoint_new(struct spokei_link *link, const struct spokei_provider_url *provider,
-			uint32_t connections, const struct spokei_endpoint_up *up, void *up_arg,
+int spokei_endpoint_new(struct spokei_directory *directory,
+			const struct spokei_provider_url *provider,
 			struct spokei_endpoint **ret_endpoint)
 {
+	struct spoke_engine *engine = directory->engine;
+	const uint32_t connections = directory->settings.connections;
 	const struct spokei_connector_options *options = &provider->options;
 	const char *where = options->host ? options->host : options->path;
 	size_t size = sizeof(struct spokei_endpoint) + connections * sizeof(struct spokei_line) +
 		      provider->key_len + strlen(where) + strlen(provider->path) +
 		      strlen(provider->token) + strlen(provider->local) + 4;
-	struct spokei_endpoint *endpoint = spokei_alloc(link->engine->env, 1, size);
+	struct spokei_endpoint *endpoint = spokei_alloc(engine->env, 1, size);
 
 	if (endpoint == NULL)
 		return SPOKE_ENOMEM;
-	endpoint->engine = link->engine;
-	endpoint->link = link;
-	endpoint->up = up;
-	endpoint->up_arg = up_arg;
+	endpoint->engine = engine;
+	endpoint->directory = directory;
 	endpoint->size = size;
 	endpoint->place = SPOKEI_NOWHERE;
 	endpoint->asleep = true;
@@ -348,7 +350,7 @@ int spokei_endpoint_new(struct spokei_link *link, const struct spokei_provider_u
 
 void spokei_endpoint_free(struct spokei_endpoint *endpoint)
 {
-	SPOKE_ASSERT(!spokei_endpoint_busy(endpoint));
+	SPOKE_ASSERT(!is_busy(endpoint));
 	spokei_free(endpoint->engine->env, endpoint, 1, endpoint->size);
 }
 
@@ -365,7 +367,7 @@ const char *spokei_endpoint_reason(const struct spokei_endpoint *endpoint)
 
 void spokei_endpoint_free_if_over(struct spokei_endpoint *endpoint)
 {
-	if (endpoint->node.next == NULL || spokei_endpoint_busy(endpoint))
+	if (endpoint->node.next == NULL || is_busy(endpoint))
 		return;
 	spokei_list_remove(&endpoint->node);
 	spokei_engine_dead(endpoint->engine, &endpoint->bury);

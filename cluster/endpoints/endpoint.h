@@ -20,21 +20,12 @@ struct spoke_link_event;
 struct spokei_conn;
 struct spokei_directory;
 struct spokei_endpoint;
-struct spokei_link;
 struct spokei_provider_url;
 
 /* One connection slot of an endpoint. */
 struct spokei_line {
 	struct spokei_endpoint *endpoint;
 	struct spokei_connector *connector; /* NULL: not made yet, or freed */
-};
-
-/* Callbacks. */
-struct spokei_endpoint_up {
-	/* The grade may have changed. May free the line's connector. */
-	void (*changed)(void *arg, struct spokei_line *line);
-	/* Link events for users. May end everything. */
-	void (*event)(void *arg, const struct spoke_link_event *event);
 };
 
 struct spokei_endpoint {
@@ -50,9 +41,6 @@ struct spokei_endpoint {
 	uint64_t lost_ns;   /* last time that a lost connection counted as a failure */
 	struct spokei_score score;
 	struct spokei_eject eject;
-	struct spokei_link *link;
-	const struct spokei_endpoint_up *up;
-	void *up_arg;
 	uint32_t weight; /* after the warm-up */
 	uint64_t warmup_ms;
 	uint64_t timestamp_ms; /* 0: no warm-up */
@@ -80,10 +68,9 @@ struct spokei_endpoint {
 };
 
 /* Makes an endpoint without connections; `provider` is borrowed. Returns 0 or SPOKE_ENOMEM. */
-SPOKE_MUST_USE int spokei_endpoint_new(struct spokei_link *link,
+SPOKE_MUST_USE int spokei_endpoint_new(struct spokei_directory *directory,
 				       const struct spokei_provider_url *provider,
-				       uint32_t connections, const struct spokei_endpoint_up *up,
-				       void *up_arg, struct spokei_endpoint **ret_endpoint);
+				       struct spokei_endpoint **ret_endpoint);
 
 /* Returns whether a host is this machine, without asking for its address. */
 bool spokei_endpoint_is_near(const char *host);
@@ -132,10 +119,7 @@ void spokei_endpoint_retire(struct spokei_endpoint *endpoint);
 /* Prepares for a drain: see spokei_directory_rest(). */
 void spokei_endpoint_rest(struct spokei_endpoint *endpoint, bool calls);
 
-/* Returns whether it has connections or attempts. */
-bool spokei_endpoint_busy(const struct spokei_endpoint *endpoint);
-
-/* Frees an endpoint that is not busy. */
+/* Frees an endpoint that has neither connections nor attempts. */
 void spokei_endpoint_free(struct spokei_endpoint *endpoint);
 
 /* Frees an endpoint that was removed from the list, at the end of the turn, if nothing uses it. */
