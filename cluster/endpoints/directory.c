@@ -112,7 +112,7 @@ void spokei_directory_refresh_later(struct spokei_directory *directory)
 {
 	directory->stale = true;
 	if (directory->barren && !directory->ended)
-		spokei_engine_soon(directory->engine, &directory->news);
+		spokei_engine_soon(directory->engine, &directory->check);
 }
 
 static void remove_endpoint(struct spokei_directory *directory, struct spokei_endpoint *endpoint)
@@ -626,7 +626,7 @@ void spokei_directory_end(struct spokei_directory *directory)
 	(void)spoke_wheel_cancel(directory->engine->wheel, &directory->wake);
 	directory->sole = NULL;
 	directory->stale = true;
-	spokei_task_drop(&directory->news);
+	spokei_task_drop(&directory->check);
 	for (size_t i = 0; i < candidates->shown.count; i++)
 		spokei_endpoint_end(candidates->endpoints[i]);
 	for (struct spoke_list *node = directory->gone.next; node != &directory->gone;
@@ -647,7 +647,7 @@ void spokei_directory_rest(struct spokei_directory *directory, bool calls)
 static void tell_able(struct spokei_task *task)
 {
 	struct spokei_directory *directory = spoke_container_of(task, struct spokei_directory,
-								news);
+								check);
 	uint32_t able;
 	uint32_t fresh;
 
@@ -671,7 +671,7 @@ void spokei_directory_init(struct spokei_directory *directory, struct spokei_lin
 		.version = 1,
 		.best = SPOKEI_RANK_NONE,
 		.stale = true,
-		.news = { .run = tell_able },
+		.check = { .run = tell_able },
 	};
 	set(directory, settings);
 	env->dice(env->ctx, &directory->dice, sizeof(directory->dice));

@@ -84,13 +84,13 @@ struct spokei_directory {
 	struct spokei_link *link;
 	const struct spokei_directory_up *up;
 	void *up_arg;
-	struct spokei_map keys;  /* endpoints listed by a registry, by key */
-	struct spoke_list gone;  /* endpoints that were removed from the list */
-	uint64_t last_id;        /* of an endpoint */
-	uint64_t round;          /* number of the registry's latest list */
-	uint64_t host_id;        /* of this process; 0: paths of providers are not used */
-	struct spokei_task news; /* checks whether an endpoint can take calls */
-	struct spoke_timer wake; /* retries failed connects */
+	struct spokei_map keys;   /* endpoints listed by a registry, by key */
+	struct spoke_list gone;   /* endpoints that were removed from the list */
+	uint64_t last_id;         /* of an endpoint */
+	uint64_t round;           /* number of the registry's latest list */
+	uint64_t host_id;         /* of this process; 0: paths of providers are not used */
+	struct spokei_task check; /* checks whether an endpoint can take calls */
+	struct spoke_timer wake;  /* retries failed connects */
 };
 
 /* The requirements of a call. */

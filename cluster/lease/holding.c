@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Asks for leases, holds and releases them: the consequences of each event, the calls to users, the
- * lines of asks that wait for one name, the commands to the store and their answers, timers.
+ * queues of asks that wait for one name, the commands to the store and their answers, timers.
  */
 #include "cluster/lease/parts.h"
 #include "cluster/lease/settings.h"
@@ -21,7 +21,7 @@
 #define RUSHES_MAX 16u
 #define PAUSE_NS UINT64_C(20000000)
 #define REST_NS (5 * PAUSE_NS)
-#define LINES_KEPT 1024u  /* room of the map that is kept when no lease waits */
+#define QUEUES_KEPT 1024u /* room of the map that is kept when no lease waits */
 #define COMMANDS_MAX 512u /* most commands under way */
 #define COMMANDS_MORE 64u
 #define HOLD_FIRST_NS UINT64_C(100000000)
@@ -128,12 +128,12 @@ static void lease_event(const struct spokei_lease *lease, int error, const char 
 			text);
 }
 
-/* --- lines
+/* --- queues
  *
- * The asks that wait for one name stand in its line, and only the first one tries. When it has to
- * wait, the line subscribes to the channel on which releases of that name are published. A message
+ * The asks that wait for one name stand in its queue, and only the first one tries. When it has to
+ * wait, the queue subscribes to the channel on which releases of that name are published. A message
  * wakes the first ask, and no other. A holder that dies publishes nothing, so the time to live of
- * its lock wakes the first ask, too. An ask that does not wait is a line of its own.
+ * its lock wakes the first ask, too. An ask that does not wait is a queue of its own.
  */
 
 /* Has the RELEASE of a lease sent when the tasks of this turn run. The lease is in no list. */
@@ -147,148 +147,148 @@ static void release_soon(struct spokei_lease *lease)
 	spokei_engine_soon(leases->engine, &leases->work);
 }
 
-/* Has the first lease of a line send its next command then. */
-static void send_soon(struct spokei_lease_line *line)
+/* Has the first lease of a queue send its next command then. */
+static void send_soon(struct spokei_lease_queue *queue)
 {
-	struct spoke_leases *leases = line->leases;
+	struct spoke_leases *leases = queue->leases;
 
-	if (line->node.next == NULL)
-		spokei_list_append(&leases->lines_todo, &line->node);
+	if (queue->node.next == NULL)
+		spokei_list_append(&leases->queues_todo, &queue->node);
 	spokei_engine_soon(leases->engine, &leases->work);
 }
 
-static struct spokei_lease_line *make_line(struct spoke_leases *leases, struct spoke_span name,
-					   bool alone)
+static struct spokei_lease_queue *make_queue(struct spoke_leases *leases, struct spoke_span name,
+					     bool alone)
 {
 	const struct spoke_env *env = leases->engine->env;
-	size_t size = sizeof(struct spokei_lease_line) + 2 * name.len + SPOKEI_LEASE_NAME_MORE;
-	struct spokei_lease_line *line = spokei_alloc(env, 1, size);
+	size_t size = sizeof(struct spokei_lease_queue) + 2 * name.len + SPOKEI_LEASE_NAME_MORE;
+	struct spokei_lease_queue *queue = spokei_alloc(env, 1, size);
 	size_t len;
 
-	if (line == NULL)
+	if (queue == NULL)
 		return NULL;
-	len = spokei_lease_name(line->text, SPOKEI_LEASE_CHANNEL, name);
-	memcpy(line->text + len, name.data, name.len);
-	line->channel.name = (struct spoke_span){ line->text, len };
-	line->name = (struct spoke_span){ line->text + len, name.len };
-	line->leases = leases;
-	line->alone = alone;
-	line->size = size;
-	spokei_list_init(&line->waiters);
-	if (!alone && spokei_map_add(&leases->lines, line->name.data, name.len, line)) {
-		spokei_free(env, line, 1, size);
+	len = spokei_lease_name(queue->text, SPOKEI_LEASE_CHANNEL, name);
+	memcpy(queue->text + len, name.data, name.len);
+	queue->channel.name = (struct spoke_span){ queue->text, len };
+	queue->name = (struct spoke_span){ queue->text + len, name.len };
+	queue->leases = leases;
+	queue->alone = alone;
+	queue->size = size;
+	spokei_list_init(&queue->waiters);
+	if (!alone && spokei_map_add(&leases->queues, queue->name.data, name.len, queue)) {
+		spokei_free(env, queue, 1, size);
 		return NULL;
 	}
-	return line;
+	return queue;
 }
 
-static void free_line(struct spokei_lease_line *line)
+static void free_queue(struct spokei_lease_queue *queue)
 {
-	struct spoke_leases *leases = line->leases;
+	struct spoke_leases *leases = queue->leases;
 
-	if (line->node.next)
-		spokei_list_remove(&line->node);
-	if (line->listens)
-		spokei_redis_unsubscribe(leases->redis, &line->channel);
-	if (!line->alone)
-		(void)spokei_map_remove(&leases->lines, line->name.data, line->name.len);
-	if (leases->lines.count == 0 && leases->lines.room > LINES_KEPT)
-		spokei_map_fini(&leases->lines);
-	spokei_free(leases->engine->env, line, 1, line->size);
+	if (queue->node.next)
+		spokei_list_remove(&queue->node);
+	if (queue->listens)
+		spokei_redis_unsubscribe(leases->redis, &queue->channel);
+	if (!queue->alone)
+		(void)spokei_map_remove(&leases->queues, queue->name.data, queue->name.len);
+	if (leases->queues.count == 0 && leases->queues.room > QUEUES_KEPT)
+		spokei_map_fini(&leases->queues);
+	spokei_free(leases->engine->env, queue, 1, queue->size);
 }
 
-/* Adds an ask to the line of its name, or to one of its own. Returns 0 or SPOKE_ENOMEM. */
-static int join_line(struct spokei_lease *lease)
+/* Adds an ask to the queue of its name, or to one of its own. Returns 0 or SPOKE_ENOMEM. */
+static int join_queue(struct spokei_lease *lease)
 {
 	struct spoke_leases *leases = lease->leases;
 	struct spoke_span name = spokei_lease_name_of(lease);
 	bool alone = lease->life.once;
-	struct spokei_lease_line *line = NULL;
+	struct spokei_lease_queue *queue = NULL;
 
 	if (!alone)
-		line = spokei_map_get(&leases->lines, name.data, name.len);
-	if (line == NULL)
-		line = make_line(leases, name, alone);
-	if (line == NULL)
+		queue = spokei_map_get(&leases->queues, name.data, name.len);
+	if (queue == NULL)
+		queue = make_queue(leases, name, alone);
+	if (queue == NULL)
 		return SPOKE_ENOMEM;
-	lease->line = line;
-	spokei_list_append(&line->waiters, &lease->node);
+	lease->queue = queue;
+	spokei_list_append(&queue->waiters, &lease->node);
 	return SPOKE_OK;
 }
 
-static struct spokei_lease *first_of(const struct spokei_lease_line *line)
+static struct spokei_lease *first_of(const struct spokei_lease_queue *queue)
 {
-	return spokei_lease_at(spokei_list_first(&line->waiters));
+	return spokei_lease_at(spokei_list_first(&queue->waiters));
 }
 
-static bool is_hushed(const struct spokei_lease_line *line)
+static bool is_hushed(const struct spokei_lease_queue *queue)
 {
-	return line->hush_ns > spokei_leases_now(line->leases);
+	return queue->hush_ns > spokei_leases_now(queue->leases);
 }
 
-/* Has the first lease of the line try again at this time, or sooner when it is woken. */
-static void wait_in_line(struct spokei_lease_line *line, uint64_t retry_ns)
+/* Has the first lease of the queue try again at this time, or sooner when it is woken. */
+static void wait_in_queue(struct spokei_lease_queue *queue, uint64_t retry_ns)
 {
-	if (line->woken && is_hushed(line)) {
-		line->woken = false;
-		retry_ns = line->hush_ns;
+	if (queue->woken && is_hushed(queue)) {
+		queue->woken = false;
+		retry_ns = queue->hush_ns;
 	}
-	line->retry_ns = retry_ns;
-	if (line->woken || retry_ns == 0) {
-		line->woken = false;
-		send_soon(line);
+	queue->retry_ns = retry_ns;
+	if (queue->woken || retry_ns == 0) {
+		queue->woken = false;
+		send_soon(queue);
 		return;
 	}
 	/* Also when a lease of this process has just got it, and no try was refused yet. */
-	if (!line->listens && !line->alone) {
-		line->listens = true;
-		spokei_redis_subscribe(line->leases->redis, &line->channel);
+	if (!queue->listens && !queue->alone) {
+		queue->listens = true;
+		spokei_redis_subscribe(queue->leases->redis, &queue->channel);
 	}
-	(void)spokei_lease_arm(first_of(line), retry_ns);
+	(void)spokei_lease_arm(first_of(queue), retry_ns);
 }
 
-/* Takes an ask out of its line; the next one goes on. */
-static void leave_line(struct spokei_lease *lease)
+/* Takes an ask out of its queue; the next one goes on. */
+static void leave_queue(struct spokei_lease *lease)
 {
-	struct spokei_lease_line *line = lease->line;
-	bool first = first_of(line) == lease;
+	struct spokei_lease_queue *queue = lease->queue;
+	bool first = first_of(queue) == lease;
 
 	spokei_list_remove(&lease->node);
-	lease->line = NULL;
-	if (spokei_list_empty(&line->waiters))
-		free_line(line);
+	lease->queue = NULL;
+	if (spokei_list_empty(&queue->waiters))
+		free_queue(queue);
 	else if (first)
-		wait_in_line(line, line->retry_ns);
+		wait_in_queue(queue, queue->retry_ns);
 }
 
 /* A lock that is always about to expire, and a flood of messages, must not make a loop without a
  * pause. */
-static void line_refused(struct spokei_lease_line *line, uint64_t now_ns, uint64_t retry_ns)
+static void queue_refused(struct spokei_lease_queue *queue, uint64_t now_ns, uint64_t retry_ns)
 {
-	line->rushes = now_ns - line->refused_ns < REST_NS ? line->rushes + 1 : 0;
-	line->refused_ns = now_ns;
-	if (line->rushes >= RUSHES_MAX) {
-		line->hush_ns = now_ns + PAUSE_NS;
-		retry_ns = retry_ns > line->hush_ns ? retry_ns : line->hush_ns;
+	queue->rushes = now_ns - queue->refused_ns < REST_NS ? queue->rushes + 1 : 0;
+	queue->refused_ns = now_ns;
+	if (queue->rushes >= RUSHES_MAX) {
+		queue->hush_ns = now_ns + PAUSE_NS;
+		retry_ns = retry_ns > queue->hush_ns ? retry_ns : queue->hush_ns;
 	}
-	wait_in_line(line, retry_ns);
+	wait_in_queue(queue, retry_ns);
 }
 
-/* Has the first ask of the line try now, or as soon as its present try has failed. */
-static void wake_line(struct spokei_lease_line *line)
+/* Has the first ask of the queue try now, or as soon as its present try has failed. */
+static void wake_queue(struct spokei_lease_queue *queue)
 {
-	if (first_of(line)->life.state == SPOKEI_LEASE_WAITING && is_hushed(line))
-		wait_in_line(line, line->hush_ns);
-	else if (first_of(line)->life.state == SPOKEI_LEASE_WAITING)
-		send_soon(line);
+	if (first_of(queue)->life.state == SPOKEI_LEASE_WAITING && is_hushed(queue))
+		wait_in_queue(queue, queue->hush_ns);
+	else if (first_of(queue)->life.state == SPOKEI_LEASE_WAITING)
+		send_soon(queue);
 	else
-		line->woken = true;
+		queue->woken = true;
 }
 
-/* Returns whether an ask may try: it is the first of its line. */
+/* Returns whether an ask may try: it is the first of its queue. */
 static bool is_first(const struct spokei_lease *lease)
 {
-	return first_of(lease->line) == lease;
+	return first_of(lease->queue) == lease;
 }
 
 /* --- calls to the user */
@@ -366,7 +366,7 @@ static void tell_all(struct spokei_task *task)
 	struct spoke_list batch;
 
 	spokei_list_init(&batch);
-	spokei_list_move(&leases->news, &batch);
+	spokei_list_move(&leases->untold, &batch);
 	while (!spokei_list_empty(&batch)) {
 		struct spokei_lease *lease = spokei_lease_at(spokei_list_first(&batch));
 
@@ -383,7 +383,7 @@ static void announce(struct spokei_lease *lease, const struct spokei_lease_words
 	uint64_t handle = lease->handle;
 
 	if (words == NULL) {
-		spokei_list_append(&leases->news, &lease->node);
+		spokei_list_append(&leases->untold, &lease->node);
 		spokei_engine_soon(leases->engine, &leases->tell);
 		return;
 	}
@@ -397,17 +397,17 @@ static void announce(struct spokei_lease *lease, const struct spokei_lease_words
 
 static void ask_ends(struct spokei_lease *lease)
 {
-	struct spokei_lease_line *line = lease->line;
+	struct spokei_lease_queue *queue = lease->queue;
 	uint64_t retry_ns;
 
 	lease->leases->asks--;
 	/* The next one need not ask while this process holds the lease. */
 	if (lease->life.state == SPOKEI_LEASE_HELD) {
 		retry_ns = spokei_leases_now(lease->leases);
-		line->retry_ns = retry_ns + spokei_lease_ttl_ns(&lease->life);
-		line->woken = false;
+		queue->retry_ns = retry_ns + spokei_lease_ttl_ns(&lease->life);
+		queue->woken = false;
 	}
-	leave_line(lease);
+	leave_queue(lease);
 }
 
 static void holding_begins(struct spokei_lease *lease)
@@ -485,7 +485,7 @@ void spokei_lease_happen(struct spokei_lease *lease, const struct spokei_lease_n
 	if (verdict.tell != SPOKEI_LEASE_TELL_NOTHING)
 		announce(lease, words);
 	else if (lease->life.state == SPOKEI_LEASE_RETURNING)
-		send_soon(lease->line);
+		send_soon(lease->queue);
 	else if (lease->life.state == SPOKEI_LEASE_RELEASING)
 		release_soon(lease);
 }
@@ -627,8 +627,8 @@ static bool may_send(const struct spoke_leases *leases)
 	return leases->commands.count < COMMANDS_MAX || !spokei_redis_is_ready(leases->redis);
 }
 
-/* Sends what the leases on leases->todo and the lines on leases->lines_todo have to send, as far as
- * the store takes it. */
+/* Sends what the leases on leases->todo and the queues on leases->queues_todo have to send, as far
+ * as the store takes it. */
 static void send_todo(struct spoke_leases *leases)
 {
 	while (!spokei_list_empty(&leases->todo) && may_send(leases)) {
@@ -638,14 +638,14 @@ static void send_todo(struct spoke_leases *leases)
 		if (spokei_redis_is_ready(leases->redis))
 			send_next(lease);
 	}
-	while (!spokei_list_empty(&leases->lines_todo) && may_send(leases)) {
-		struct spokei_lease_line *line = spoke_container_of(spokei_list_first(
-									    &leases->lines_todo),
-								    struct spokei_lease_line, node);
+	while (!spokei_list_empty(&leases->queues_todo) && may_send(leases)) {
+		struct spokei_lease_queue *queue =
+			spoke_container_of(spokei_list_first(&leases->queues_todo),
+					   struct spokei_lease_queue, node);
 
-		spokei_list_remove(&line->node);
+		spokei_list_remove(&queue->node);
 		if (spokei_redis_is_ready(leases->redis))
-			send_next(spokei_lease_at(spokei_list_first(&line->waiters)));
+			send_next(spokei_lease_at(spokei_list_first(&queue->waiters)));
 	}
 }
 
@@ -671,7 +671,7 @@ static uint64_t hold(struct spoke_leases *leases)
 static void again_at(struct spokei_lease *lease, uint64_t at_ns)
 {
 	if (spokei_lease_is_ask(&lease->life))
-		wait_in_line(lease->line, at_ns);
+		wait_in_queue(lease->queue, at_ns);
 	else
 		(void)spokei_lease_arm(lease, at_ns);
 }
@@ -736,8 +736,8 @@ static void take_refusal(struct spokei_lease *lease, int64_t pttl_ms)
 	uint64_t now_ns = spokei_leases_now(lease->leases);
 	uint64_t left_ns = UINT64_MAX;
 	uint64_t retry_ns = now_ns + spokei_lease_ttl_ns(&lease->life);
-	struct spokei_lease_line *line = lease->line;
-	bool once = lease->life.once; /* then the refusal ends the ask, and its line */
+	struct spokei_lease_queue *queue = lease->queue;
+	bool once = lease->life.once; /* then the refusal ends the ask, and its queue */
 
 	if (pttl_ms >= 0) {
 		left_ns = (uint64_t)(pttl_ms < PTTL_MAX_MS ? pttl_ms : PTTL_MAX_MS) *
@@ -746,7 +746,7 @@ static void take_refusal(struct spokei_lease *lease, int64_t pttl_ms)
 	}
 	happen_now(lease, SPOKEI_LEASE_REFUSE, &(struct spokei_lease_words){ .left_ns = left_ns });
 	if (!once)
-		line_refused(line, now_ns, retry_ns);
+		queue_refused(queue, now_ns, retry_ns);
 }
 
 static void take_acquired(struct spokei_lease *lease, uint64_t sent_ns,
@@ -865,7 +865,7 @@ static void go_on(struct spokei_lease *lease)
 	case SPOKEI_LEASE_WAITING:
 	case SPOKEI_LEASE_RETURNING:
 		if (is_first(lease))
-			send_soon(lease->line);
+			send_soon(lease->queue);
 		break;
 	case SPOKEI_LEASE_RELEASING:
 		if (!lease->under && lease->node.next == NULL)
@@ -931,16 +931,16 @@ static void store_down(void *arg, int error, struct spoke_span text)
 	}
 }
 
-static struct spokei_lease_line *line_of(struct spokei_redis_channel *channel)
+static struct spokei_lease_queue *queue_of(struct spokei_redis_channel *channel)
 {
-	return spoke_container_of(channel, struct spokei_lease_line, channel);
+	return spoke_container_of(channel, struct spokei_lease_queue, channel);
 }
 
 /* A message before this moment may have been missed. */
 static void store_subscribed(void *arg, struct spokei_redis_channel *channel)
 {
 	(void)arg;
-	wake_line(line_of(channel));
+	wake_queue(queue_of(channel));
 }
 
 /* Any message on this channel, e.g. about a release, is worth a try. */
@@ -949,7 +949,7 @@ static void store_message(void *arg, struct spokei_redis_channel *channel,
 {
 	(void)arg;
 	(void)payload;
-	wake_line(line_of(channel));
+	wake_queue(queue_of(channel));
 }
 
 static const struct spokei_redis_up redis_up = {
@@ -986,9 +986,9 @@ static int begin(struct spokei_lease *lease, const struct spokei_lease_terms *te
 			   spokei_later(now_ns, once ? ONCE_NS : terms->wait_ns));
 	if (!spokei_lease_arm(lease, UINT64_MAX))
 		return SPOKE_ELIMIT;
-	error = join_line(lease);
+	error = join_queue(lease);
 	if (error == SPOKE_OK && is_first(lease))
-		send_soon(lease->line);
+		send_soon(lease->queue);
 	return error;
 }
 
@@ -1042,7 +1042,7 @@ static void close_lease(struct spokei_lease *lease)
 	if (lease->tell == SPOKEI_LEASE_TELL_NOTHING && lease->node.next)
 		spokei_list_remove(&lease->node);
 	if (lease->node.next == NULL)
-		spokei_list_append(&leases->news, &lease->node);
+		spokei_list_append(&leases->untold, &lease->node);
 	(void)spoke_wheel_cancel(leases->engine->wheel, &lease->timer);
 }
 
@@ -1130,11 +1130,11 @@ int spokei_leases_begin(struct spoke_leases *leases, struct spokei_member *membe
 	spokei_slab_init_lasting(&leases->cells, env, sizeof(struct spokei_lease), max);
 	spokei_slab_init_lasting(&leases->commands, env, sizeof(struct spokei_lease_command),
 				 max + COMMANDS_MORE);
-	spokei_map_init(&leases->lines, env);
+	spokei_map_init(&leases->queues, env);
 	spokei_list_init(&leases->todo);
-	spokei_list_init(&leases->lines_todo);
+	spokei_list_init(&leases->queues_todo);
 	spokei_list_init(&leases->due);
-	spokei_list_init(&leases->news);
+	spokei_list_init(&leases->untold);
 	leases->work.run = work_due;
 	leases->tell.run = tell_all;
 	leases->rest.run = leases_rest;

@@ -47,7 +47,7 @@ static void free_memory(struct spoke_leases *leases)
 
 	spokei_slab_fini(&leases->cells);
 	spokei_slab_fini(&leases->commands);
-	spokei_map_fini(&leases->lines);
+	spokei_map_fini(&leases->queues);
 	spokei_lease_settings_free(env, &block_of(leases)->settings);
 	spokei_free(env, block_of(leases), 1, sizeof(struct block));
 }
@@ -57,7 +57,7 @@ static void finalise(struct spokei_task *task)
 	struct spoke_leases *leases = spoke_container_of(task, struct spoke_leases, end);
 	struct spokei_desk *desk = atomic_load_explicit(&leases->desk, memory_order_acquire);
 
-	if (!spokei_list_empty(&leases->news) || leases->cells.count > 0 ||
+	if (!spokei_list_empty(&leases->untold) || leases->cells.count > 0 ||
 	    (leases->freed && !spokei_desk_close(desk))) {
 		spokei_engine_dead(leases->engine, task);
 		return;

@@ -68,7 +68,7 @@ void spokei_redis_link_end(struct spokei_redis_link *link, int error, const char
 	close_stream(link);
 	link->state = SPOKEI_REDIS_WAITING;
 	spokei_dialer_wait(&link->dialer);
-	spokei_engine_soon(link->engine, &link->news);
+	spokei_engine_soon(link->engine, &link->ending);
 }
 
 static void broken(struct spokei_redis_link *link, int status)
@@ -84,7 +84,7 @@ static void broken(struct spokei_redis_link *link, int status)
 void spokei_redis_link_stop(struct spokei_redis_link *link)
 {
 	close_stream(link);
-	spokei_task_drop(&link->news);
+	spokei_task_drop(&link->ending);
 	link->state = SPOKEI_REDIS_STOPPED;
 }
 
@@ -108,7 +108,7 @@ static void stop_writing(struct spokei_redis_link *link, int status)
 	link->unwritable = true;
 	link->error = status;
 	spokei_buffer_clear(&link->out);
-	spokei_engine_soon(link->engine, &link->news);
+	spokei_engine_soon(link->engine, &link->ending);
 }
 
 void spokei_redis_link_flush(struct spokei_redis_link *link)
@@ -466,7 +466,7 @@ static void begin_round(struct spokei_redis_link *link)
 
 static void report(struct spokei_task *task)
 {
-	struct spokei_redis_link *link = spoke_container_of(task, struct spokei_redis_link, news);
+	struct spokei_redis_link *link = spoke_container_of(task, struct spokei_redis_link, ending);
 
 	if (link->state == SPOKEI_REDIS_WAITING) {
 		link->up->ended(link);
@@ -542,7 +542,7 @@ int spokei_redis_link_init(struct spokei_redis_link *link, struct spokei_redis *
 		.password = "",
 		.connect_ns = connect_ns,
 		.write = { .run = write_due },
-		.news = { .run = report },
+		.ending = { .run = report },
 	};
 	error = spokei_dialer_init(&link->dialer, engine, &dialer_up);
 	link->dialer.backoff.first_ns = SPOKEI_REDIS_BACKOFF_FIRST_NS;

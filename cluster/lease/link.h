@@ -78,8 +78,8 @@ struct spokei_redis_link {
 	struct spokei_buffer in; /* the beginning of a reply */
 	struct spokei_buffer out;
 	struct spokei_resp_reader reader;
-	struct spokei_task write; /* on `last` */
-	struct spokei_task news;  /* on `soon`: reports an end */
+	struct spokei_task write;  /* on `last` */
+	struct spokei_task ending; /* on `soon`: reports an end */
 	int error;
 	char why[SPOKEI_REDIS_WHY];
 };

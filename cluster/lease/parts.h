@@ -27,11 +27,11 @@ struct spokei_lease_terms;
 struct spokei_lease_use;
 
 /* The asks that wait for one name, or one ask that does not wait. Exists as long as an ask does. */
-struct spokei_lease_line {
+struct spokei_lease_queue {
 	struct spokei_redis_channel channel; /* its name lies in `text` */
 	struct spoke_leases *leases;
 	struct spoke_list waiters; /* struct spokei_lease, by node; only the first one tries */
-	struct spoke_list node;    /* in leases->lines_todo; next NULL: not */
+	struct spoke_list node;    /* in leases->queues_todo; next NULL: not */
 	uint64_t retry_ns;         /* the first one tries again at this time; 0: at once */
 	uint64_t refused_ns;       /* time of the last refusal */
 	uint64_t hush_ns;          /* until then no message leads to a try */
@@ -55,8 +55,8 @@ struct spokei_lease {
 	/* Armed from the ask to the end, so that it always has a place on the wheel: for the next
 	 * try or renewal, but not after life.end_ns. */
 	struct spoke_timer timer;
-	/* In line->waiters as an ask; in leases->due when its renewal is due; in leases->todo
-	 * when it has something to send; in leases->news when it has ended and the user is to be
+	/* In queue->waiters as an ask; in leases->due when its renewal is due; in leases->todo
+	 * when it has something to send; in leases->untold when it has ended and the user is to be
 	 * called. next NULL: in none. */
 	struct spoke_list node;
 	struct spoke_leases *leases;
@@ -69,8 +69,8 @@ struct spokei_lease {
 		spoke_lease_released_fn done;  /* after its release */
 	};
 	union {
-		struct spokei_lease_line *line; /* of an ask */
-		void *done_arg;                 /* after its release */
+		struct spokei_lease_queue *queue; /* of an ask */
+		void *done_arg;                   /* after its release */
 	};
 	union {
 		char bytes[SPOKEI_LEASE_NAME_SHORT];
@@ -115,19 +115,19 @@ struct spoke_leases {
 	struct spokei_lease_clock clock;
 	_Atomic(struct spokei_desk *) desk; /* for futures; NULL: none was made yet */
 	unsigned timer_class;
-	struct spokei_slab cells;     /* struct spokei_lease; lasting, so that all can be visited */
-	struct spokei_slab commands;  /* struct spokei_lease_command; lasting, too */
-	struct spokei_map lines;      /* name -> struct spokei_lease_line, of those that wait */
-	struct spoke_list todo;       /* leases whose RELEASE is to be sent */
-	struct spoke_list lines_todo; /* lines whose first lease has something to send */
-	struct spoke_list due;        /* held leases to be renewed */
-	struct spoke_list news;       /* ended leases whose users are to be called */
-	struct spokei_task work;      /* for due, todo and lines_todo */
-	struct spokei_task tell;      /* for news */
-	struct spokei_task rest;      /* ends leases that drain, when none is left */
-	struct spokei_task end;       /* frees the leases */
-	struct spokei_early early;    /* on the engine's list while leases are held */
-	uint64_t earliest_ns;         /* no lease that is held ends before */
+	struct spokei_slab cells;    /* struct spokei_lease; lasting, so that all can be visited */
+	struct spokei_slab commands; /* struct spokei_lease_command; lasting, too */
+	struct spokei_map queues;    /* name -> struct spokei_lease_queue, of those that wait */
+	struct spoke_list todo;      /* leases whose RELEASE is to be sent */
+	struct spoke_list queues_todo; /* queues whose first lease has something to send */
+	struct spoke_list due;         /* held leases to be renewed */
+	struct spoke_list untold;      /* ended leases whose users are to be called */
+	struct spokei_task work;       /* for due, todo and queues_todo */
+	struct spokei_task tell;       /* for untold */
+	struct spokei_task rest;       /* ends leases that drain, when none is left */
+	struct spokei_task end;        /* frees the leases */
+	struct spokei_early early;     /* on the engine's list while leases are held */
+	uint64_t earliest_ns;          /* no lease that is held ends before */
 	uint64_t hold_ns; /* until then nothing is acquired or released: the store is busy */
 	uint32_t holds;   /* ... how often in a row */
 	uint64_t patience_ns;
