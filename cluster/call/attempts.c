@@ -11,7 +11,7 @@
 #include "cluster/call/retry.h"
 #include "cluster/endpoints/directory.h"
 #include "cluster/endpoints/endpoint.h"
-#include "cluster/filter/fence.h"
+#include "cluster/filter/fence_table.h"
 #include "cluster/filter/filter.h"
 #include "core/engine/engine.h"
 #include "core/engine/figures.h"

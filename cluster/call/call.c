@@ -12,7 +12,7 @@
 #include "cluster/config/keys.h"
 #include "cluster/endpoints/directory.h"
 #include "cluster/endpoints/endpoint.h"
-#include "cluster/filter/fence.h"
+#include "cluster/filter/fence_table.h"
 #include "cluster/filter/filter.h"
 #include "core/base/error.h"
 #include "core/engine/engine.h"

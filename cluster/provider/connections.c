@@ -23,7 +23,7 @@
 #include <spoke/provider.h>
 
 #define ADDRESS_TEXT 160u
-#define NEWS 10u /* events per second */
+#define EVENTS 10u /* events per second */
 #define PEERS_MAX (UINT32_MAX / 2)
 
 /* --- requests */
@@ -223,17 +223,18 @@ static void report(struct spoke_provider *provider, const struct spokei_conn *co
 		   const struct spoke_link_event *event)
 {
 	struct spoke_engine *engine = provider->engine;
-	struct spoke_link_event news = *event;
+	struct spoke_link_event reported = *event;
 	char name[ADDRESS_TEXT];
 
 	engine->env->net->print(engine->env->ctx, &conn->peer, name, sizeof(name));
-	if (is_reported_here(event) && spokei_bucket_take(&provider->news, 1, engine->begin_ns))
+	if (is_reported_here(event) &&
+	    spokei_bucket_take(&provider->event_limit, 1, engine->begin_ns))
 		note(engine, name, conn, event);
 	if (provider->changed == NULL || provider->freed)
 		return;
-	news.name = name;
-	news.peer.handle = conn->handle;
-	provider->changed(provider->changed_arg, &news);
+	reported.name = name;
+	reported.peer.handle = conn->handle;
+	provider->changed(provider->changed_arg, &reported);
 }
 
 static void conn_event(void *arg, struct spokei_conn *conn, enum spokei_link_event kind)
@@ -367,7 +368,7 @@ int spokei_provider_open(struct spoke_provider *provider)
 		.accept = accept_conn,
 		.make_room = make_room,
 		.arg = provider,
-		.events = &provider->news,
+		.events = &provider->event_limit,
 	};
 	int error = spokei_link_init(link, engine, &provider->settings->limits);
 
@@ -378,7 +379,8 @@ int spokei_provider_open(struct spoke_provider *provider)
 	link->is_unsafe = is_unsafe;
 	link->unread = note_unread;
 	link->refused = note_refused;
-	provider->news = spokei_bucket_make(NEWS, NEWS, engine->env->now(engine->env->ctx));
+	provider->event_limit = spokei_bucket_make(EVENTS, EVENTS,
+						   engine->env->now(engine->env->ctx));
 	spokei_slab_init(provider->peers, engine->env, sizeof(struct peer), PEERS_MAX);
 	error = spokei_listen_group_new(engine, &listen, &provider->listeners);
 	if (error)

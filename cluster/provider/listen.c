@@ -52,47 +52,47 @@ static enum spokei_exposed judge_service(const struct spoke_provider *provider,
 	return spokei_exposure_judge(&of);
 }
 
-/* Judges the services from `first` on; those before it are guarded. Writes " NAME" of the first one
- * that is open to every host at this address, or "" if all are. Without services the provider
+/* Finds a service that every host may call at an address, from `first` on; those before it are
+ * guarded. Writes " NAME" of the first one, or "" if all are open. Without services the provider
  * itself counts. */
-static enum spokei_exposed judge(const struct spoke_provider *provider, size_t index,
-				 struct spoke_list *first, char name[NAME_SHOWN + 1])
+static enum spokei_exposed find_open(const struct spoke_provider *provider, size_t index,
+				     const struct spokei_service *first, char name[NAME_SHOWN + 1])
 {
-	const struct spoke_list *all = &provider->services->all;
+	const struct spokei_routes *services = provider->services;
 	const struct spokei_exposure of = describe(provider, index);
 	enum spokei_exposed whole = spokei_exposure_judge(&of);
 	enum spokei_exposed found = SPOKEI_EXPOSED_NOT;
-	bool names = whole == SPOKEI_EXPOSED_NOT || first != all->next;
+	bool names = whole == SPOKEI_EXPOSED_NOT || first != spokei_routes_next(services, NULL);
 
 	name[0] = '\0';
-	if (all->next == all)
+	if (first == NULL)
 		return whole;
-	for (struct spoke_list *node = first; node != all; node = node->next) {
-		const struct spokei_service *service =
-			spoke_container_of(node, struct spokei_service, node);
-		enum spokei_exposed each = judge_service(provider, service, of);
+	for (; first; first = spokei_routes_next(services, first)) {
+		enum spokei_exposed each = judge_service(provider, first, of);
 
 		names |= each == SPOKEI_EXPOSED_NOT;
 		if (each == SPOKEI_EXPOSED_NOT || found != SPOKEI_EXPOSED_NOT)
 			continue;
 		found = each;
 		name[0] = ' ';
-		(void)spokei_log_escape_end(name + 1, NAME_SHOWN, service->name.data,
-					    service->name.len);
+		(void)spokei_log_escape_end(name + 1, NAME_SHOWN, first->name.data,
+					    first->name.len);
 	}
 	if (!names)
 		name[0] = '\0';
 	return found;
 }
 
-void spokei_provider_warn(struct spoke_provider *provider, struct spoke_list *first)
+void spokei_provider_warn(struct spoke_provider *provider, const struct spokei_service *added)
 {
+	const struct spokei_service *first = added ? added
+						   : spokei_routes_next(provider->services, NULL);
 	const struct spokei_listen_group *group = provider->listeners;
 	char address[SPOKEI_PLACES_SHOWN];
 	char name[NAME_SHOWN + 1];
 
 	for (size_t i = 0; i < spokei_listen_group_own(group) && !provider->warned; i++) {
-		enum spokei_exposed exposed = judge(provider, i, first, name);
+		enum spokei_exposed exposed = find_open(provider, i, first, name);
 
 		if (exposed == SPOKEI_EXPOSED_NOT)
 			continue;
@@ -203,7 +203,7 @@ static int listen_at(struct spoke_provider *provider, const char *url)
 		return error;
 	}
 	warn_of_plain(provider, &place);
-	spokei_provider_warn(provider, provider->services->all.next);
+	spokei_provider_warn(provider, NULL);
 	spokei_registration_changed(provider->registration);
 	return SPOKE_OK;
 }

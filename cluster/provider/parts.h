@@ -21,6 +21,7 @@ struct spokei_listen_group;
 struct spokei_provider_settings;
 struct spokei_registration;
 struct spokei_routes;
+struct spokei_service;
 struct spokei_slab;
 struct spokei_tls;
 
@@ -47,12 +48,12 @@ struct spoke_provider {
 		*spare; /* memory of a request that was answered, for the next; or NULL */
 	spoke_link_changed_fn changed; /* may be NULL */
 	void *changed_arg;
-	struct spokei_bucket news; /* limits events about connections, because there may be many */
-	struct spoke_alarm grace;  /* of a drain: the wait for the first bytes of new connections */
+	struct spokei_bucket event_limit; /* of events about connections; there may be many */
+	struct spoke_alarm grace; /* of a drain: the wait for the first bytes of new connections */
 	bool draining;
 	bool ended;
 	bool freed; /* its memory is freed with the last connection */
-	struct spokei_task bury;
+	struct spokei_task finalise;
 };
 
 /* The mark of an address at which HTTP is served. */
@@ -65,7 +66,7 @@ struct spoke_provider {
 
 /* --- provider.c */
 
-/* Ends everything that the provider does. `bury` runs after its last connection. */
+/* Ends everything that the provider does. `finalise` runs after its last connection. */
 void spokei_provider_end(struct spoke_provider *provider);
 
 /* --- connections.c */
@@ -75,8 +76,9 @@ SPOKE_MUST_USE int spokei_provider_open(struct spoke_provider *provider);
 
 /* --- listen.c */
 
-/* Reports, once in the provider's life, that every host may call a service, from `first` on, at one
- * of its addresses; those before it are guarded. Call it after a change of either. */
-void spokei_provider_warn(struct spoke_provider *provider, struct spoke_list *first);
+/* Reports, once in the provider's life, that every host may call a service at one of its addresses.
+ * Call it after a change of either. `added`: the only service that has changed; NULL: any may have.
+ */
+void spokei_provider_warn(struct spoke_provider *provider, const struct spokei_service *added);
 
 #endif

@@ -61,9 +61,9 @@ static void free_block(struct spoke_provider *provider)
 		    sizeof(struct block));
 }
 
-static void provider_bury(struct spokei_task *task)
+static void provider_finalise(struct spokei_task *task)
 {
-	struct spoke_provider *provider = spoke_container_of(task, struct spoke_provider, bury);
+	struct spoke_provider *provider = spoke_container_of(task, struct spoke_provider, finalise);
 
 	if (!provider->freed) {
 		spokei_roll_retire(provider->engine, &provider->member);
@@ -95,7 +95,7 @@ void spokei_provider_end(struct spoke_provider *provider)
 	spokei_registration_end(provider->registration);
 	spokei_listen_group_stop(provider->listeners);
 	(void)spoke_alarm_cancel(&provider->grace);
-	spokei_link_end(provider->link, &provider->bury);
+	spokei_link_end(provider->link, &provider->finalise);
 }
 
 void spoke_provider_free(struct spoke_provider *provider)
@@ -106,7 +106,7 @@ void spoke_provider_free(struct spoke_provider *provider)
 	provider->freed = true;
 	spokei_provider_end(provider);
 	if (provider->link->alive == 0)
-		spokei_engine_dead(provider->engine, &provider->bury);
+		spokei_engine_dead(provider->engine, &provider->finalise);
 }
 
 /* Returns whether the connection is too old for its first bytes to be still on their way. */
@@ -202,17 +202,13 @@ static void limit_route(const struct spokei_settings *settings, const struct spo
 /* Sets the limits of methods whose handlers have none to those of the file, if there is one. */
 static void limit_routes(struct spoke_provider *provider)
 {
-	struct spoke_list *all = &provider->services->all;
+	const struct spokei_service *service = NULL;
 
 	if (provider->settings->keys.file.config == NULL)
 		return;
-	for (struct spoke_list *node = all->next; node != all; node = node->next) {
-		const struct spokei_service *service =
-			spoke_container_of(node, struct spokei_service, node);
-
+	while ((service = spokei_routes_next(provider->services, service)) != NULL)
 		for (size_t i = 0; i < service->count; i++)
 			limit_route(&provider->settings->keys, &service->routes[i]);
-	}
 }
 
 /* --- peers that may connect */
@@ -373,7 +369,7 @@ static void take(void *owner)
 	set_rules(provider, provider->next_rules);
 	provider->next_rules = NULL;
 	spokei_access_replace(provider->access, provider->services, true);
-	spokei_provider_warn(provider, provider->services->all.next);
+	spokei_provider_warn(provider, NULL);
 	spokei_registration_changed(provider->registration);
 }
 
@@ -560,7 +556,7 @@ static struct spoke_provider *alloc_block(struct spoke_engine *engine)
 		.peers = &block->peers,
 		.registration = &block->registration,
 		.settings = &block->settings,
-		.bury.run = provider_bury,
+		.finalise.run = provider_finalise,
 	};
 	return &block->provider;
 }
@@ -610,7 +606,6 @@ static int add_service(struct spoke_provider *provider, const struct spoke_servi
 	struct spokei_callers *callers;
 	const struct spokei_credentials *credentials;
 	struct spokei_service *added;
-	struct spoke_list *last;
 	int error = spokei_engine_check(provider->engine);
 
 	if (error)
@@ -625,12 +620,11 @@ static int add_service(struct spoke_provider *provider, const struct spoke_servi
 		spokei_callers_free(provider->engine->env, callers);
 		return error;
 	}
-	last = provider->services->all.prev;
-	added = spoke_container_of(last, struct spokei_service, node);
+	added = spoke_container_of(provider->services->all.prev, struct spokei_service, node);
 	added->callers = callers;
 	added->credentials = credentials;
 	limit_routes(provider);
-	spokei_provider_warn(provider, last);
+	spokei_provider_warn(provider, added);
 	spokei_registration_changed(provider->registration);
 	return SPOKE_OK;
 }

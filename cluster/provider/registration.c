@@ -365,14 +365,14 @@ static void publish_all(struct spokei_task *task)
 		spoke_container_of(task, struct spokei_registration, publish);
 	const struct spoke_provider *provider = registration->provider;
 	struct spoke_engine *engine = provider->engine;
-	struct spoke_list *all = &provider->services->all;
+	struct spokei_service *service = NULL;
 	int error = SPOKE_OK;
 
 	if (registration->closed)
 		return;
-	for (struct spoke_list *node = all->next; node != all && error == 0; node = node->next)
-		error = publish_at_all(registration,
-				       spoke_container_of(node, struct spokei_service, node));
+	while (error == SPOKE_OK &&
+	       (service = spokei_routes_next(provider->services, service)) != NULL)
+		error = publish_at_all(registration, service);
 	if (error == SPOKE_ENOMEM) {
 		error = spoke_alarm_after(
 			engine, &registration->retry,
@@ -388,14 +388,14 @@ void spokei_registration_changed(struct spokei_registration *registration)
 {
 	const struct spoke_provider *provider = registration->provider;
 	const struct spokei_key_values *values = &provider->settings->keys.in_force;
-	struct spoke_list *all = &provider->services->all;
+	struct spokei_service *service = NULL;
 
 	if (registration->closed)
 		return;
 	registration->weight = spokei_keys_u32(values, SPOKEI_KEY_WEIGHT);
 	registration->warmup_ms = (values->of[SPOKEI_KEY_WARMUP] + MS - 1) / MS;
-	for (struct spoke_list *node = all->next; node != all; node = node->next)
-		spoke_container_of(node, struct spokei_service, node)->listed = 0;
+	while ((service = spokei_routes_next(provider->services, service)) != NULL)
+		service->listed = 0;
 	spokei_engine_soon(provider->engine, &registration->publish);
 }
 
@@ -473,7 +473,7 @@ void spokei_registration_end(struct spokei_registration *registration)
 size_t spoke_provider_registered(const struct spoke_provider *provider, size_t *ret_wanted)
 {
 	const struct spokei_registration *registration = provider->registration;
-	struct spoke_list *all = &provider->services->all;
+	const struct spokei_service *service = NULL;
 	size_t own = spokei_listen_group_own(provider->listeners);
 	size_t wanted = 0;
 	size_t listed = 0;
@@ -481,12 +481,8 @@ size_t spoke_provider_registered(const struct spoke_provider *provider, size_t *
 	if (!registration->closed) {
 		spokei_keeper_count(registration->keeper, &wanted, &listed);
 		wanted = 0;
-		for (struct spoke_list *node = all->next; node != all; node = node->next) {
-			const struct spokei_service *service =
-				spoke_container_of(node, struct spokei_service, node);
-
+		while ((service = spokei_routes_next(provider->services, service)) != NULL)
 			wanted += own - (service->local_id != 0);
-		}
 	}
 	if (ret_wanted)
 		*ret_wanted = wanted;

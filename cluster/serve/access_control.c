@@ -444,18 +444,13 @@ static const char *text_of_service(const struct spokei_access_control *access,
 int spokei_access_prepare(struct spokei_access_control *access,
 			  const struct spokei_routes *services, char why[SPOKE_EVENT_TEXT])
 {
-	const struct spoke_list *all = &services->all;
+	struct spokei_service *service = NULL;
 	int error = read_callers(access, access->settings->next->text[SPOKEI_KEY_ALLOW_CALLERS],
 				 &access->next_callers, why);
 
-	for (struct spoke_list *node = all->next; node != all && error == SPOKE_OK;
-	     node = node->next) {
-		struct spokei_service *service = spoke_container_of(node, struct spokei_service,
-								    node);
-
+	while (error == SPOKE_OK && (service = spokei_routes_next(services, service)) != NULL)
 		error = read_callers(access, text_of_service(access, service->name),
 				     &service->next_callers, why);
-	}
 	return error;
 }
 
@@ -473,15 +468,11 @@ void spokei_access_replace(struct spokei_access_control *access,
 			   const struct spokei_routes *services, bool takes)
 {
 	const struct spoke_env *env = access->set.engine->env;
-	const struct spoke_list *all = &services->all;
+	struct spokei_service *service = NULL;
 
 	replace(env, &access->next_callers, &access->callers, takes);
-	for (struct spoke_list *node = all->next; node != all; node = node->next) {
-		struct spokei_service *service = spoke_container_of(node, struct spokei_service,
-								    node);
-
+	while ((service = spokei_routes_next(services, service)) != NULL)
 		replace(env, &service->next_callers, &service->callers, takes);
-	}
 }
 
 /* --- life */

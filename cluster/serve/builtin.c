@@ -21,15 +21,6 @@ static void text(struct spoke_builder *builder, const char *name, const char *va
 	spoke_pack_text(builder, value);
 }
 
-static const struct spokei_service *next_service(const struct spokei_routes *services,
-						 const struct spokei_service *before)
-{
-	struct spoke_list *node = before ? before->node.next : services->all.next;
-
-	return node == &services->all ? NULL
-				      : spoke_container_of(node, struct spokei_service, node);
-}
-
 /* Returns the version and the group in the key of a service, or empty spans. */
 static void split_key(const struct spokei_service *service, struct spoke_span *ret_version,
 		      struct spoke_span *ret_group)
@@ -153,11 +144,11 @@ static void reply_services(struct spoke_request *request, void *arg)
 	struct spoke_builder builder;
 	size_t count = 0;
 
-	while ((service = next_service(services, service)) != NULL)
+	while ((service = spokei_routes_next(services, service)) != NULL)
 		count++;
 	spoke_builder_init(&builder, services->engine->env, NULL);
 	spoke_pack_array(&builder, count);
-	while ((service = next_service(services, service)) != NULL)
+	while ((service = spokei_routes_next(services, service)) != NULL)
 		pack_service(&builder, service);
 	finish(request, &builder, NULL);
 }
@@ -172,7 +163,7 @@ static bool is_path(const struct spokei_routes *services, const struct spokei_ro
 
 	if (route->method.len == 0 || spokei_route_is_common(route->method))
 		return false;
-	while ((other = next_service(services, other)) != NULL && other != route->service) {
+	while ((other = spokei_routes_next(services, other)) != NULL && other != route->service) {
 		if (other->name.len == name.len &&
 		    memcmp(other->name.data, name.data, name.len) == 0 &&
 		    spokei_map_get(&other->methods, route->method.data, route->method.len))
@@ -186,7 +177,7 @@ static size_t count_paths(const struct spokei_routes *services)
 	const struct spokei_service *service = NULL;
 	size_t count = 0;
 
-	while ((service = next_service(services, service)) != NULL) {
+	while ((service = spokei_routes_next(services, service)) != NULL) {
 		for (size_t i = 0; i < service->count; i++)
 			count += is_path(services, &service->routes[i]);
 	}
@@ -350,7 +341,7 @@ static void pack_openapi(struct spoke_builder *builder, const struct spokei_rout
 	text(builder, "version", "1");
 	key(builder, "paths");
 	spoke_pack_map(builder, count_paths(services));
-	while ((service = next_service(services, service)) != NULL) {
+	while ((service = spokei_routes_next(services, service)) != NULL) {
 		for (size_t i = 0; i < service->count; i++) {
 			if (is_path(services, &service->routes[i]))
 				pack_route(builder, &service->routes[i]);

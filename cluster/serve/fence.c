@@ -3,7 +3,7 @@
  * The fence of providers: a filter that refuses requests of leases that are over. Providers of
  * several engines may share one, so a flag guards the table; it is held for one lookup at a time.
  */
-#include "cluster/filter/fence.h"
+#include "cluster/filter/fence_table.h"
 
 #include "cluster/filter/filter.h"
 #include "cluster/serve/parts.h"

@@ -57,8 +57,7 @@ static bool is_foreign(const struct spoke_request *request)
 
 /* Notes when a request came that will be answered later, and its peer, because its connection may
  * close first, and its message may be gone. */
-static SPOKEI_NOINLINE void note_origin(struct spoke_request *request,
-					const struct spokei_conn *conn)
+static void note_origin(struct spoke_request *request, const struct spokei_conn *conn)
 {
 	request->arrived_ns = request->engine->begin_ns;
 	request->peer = conn->peer;
@@ -68,8 +67,7 @@ static SPOKEI_NOINLINE void note_origin(struct spoke_request *request,
 }
 
 /* Notes a request of request->peer if it was slow. `took_ns`: in the handler. */
-static SPOKEI_NOINLINE void note_slow(const struct spoke_request *request, uint64_t took_ns,
-				      int error)
+static void note_slow(const struct spoke_request *request, uint64_t took_ns, int error)
 {
 	const struct spoke_env *env = request->engine->env;
 	const struct spokei_slow_row row = {
@@ -195,10 +193,9 @@ static struct spoke_filter_verdict ask_filters(struct spoke_request *request,
 /* Returns whether the handler may run, or the answer to send instead, whose text may be in `text`.
  * Filters come before the limit, so a request that a filter refuses does not use up the method's
  * quota. Every filter and limit that let a request pass is notified of its end once. */
-static SPOKEI_NOINLINE struct spoke_filter_verdict ask(struct spoke_request *request,
-						       const struct spokei_filters *filters,
-						       struct spokei_limit *limit,
-						       char text[SPOKEI_REFUSAL_TEXT])
+static struct spoke_filter_verdict ask(struct spoke_request *request,
+				       const struct spokei_filters *filters,
+				       struct spokei_limit *limit, char text[SPOKEI_REFUSAL_TEXT])
 {
 	struct spoke_filter_verdict verdict = { .step = SPOKE_FILTER_GO_ON };
 
@@ -211,7 +208,7 @@ static SPOKEI_NOINLINE struct spoke_filter_verdict ask(struct spoke_request *req
 
 /* Copies the names in the request's message, which is about to be freed, for the filters that the
  * request passed. Without memory the filters see the request without names. */
-static SPOKEI_NOINLINE void keep_names(struct spoke_request *request)
+static void keep_names(struct spoke_request *request)
 {
 	struct spokei_message names = {
 		.kind = SPOKEI_REQUEST,
@@ -228,8 +225,7 @@ static SPOKEI_NOINLINE void keep_names(struct spoke_request *request)
 }
 
 /* Notifies filters and the limit of the answer. Only for requests that are `watched`. */
-static SPOKEI_NOINLINE void notify(struct spoke_request *request,
-				   const struct spokei_message *answer)
+static void notify(struct spoke_request *request, const struct spokei_message *answer)
 {
 	const struct spoke_env *env = request->engine->env;
 	size_t passed = request->passed;
@@ -268,7 +264,7 @@ static void notify_error(struct spoke_request *request, int error)
 }
 
 /* Frees a request that no handler has seen, and that is answered or cannot be. */
-static SPOKEI_NOINLINE void forget(struct spoke_request *request, int error)
+static void forget(struct spoke_request *request, int error)
 {
 	if (request->watched)
 		notify_error(request, error);
@@ -297,8 +293,7 @@ static bool is_of_dubbo(struct spoke_span name)
 
 /* An answer with an error is sent. Reports, once for each method, that its exception has a class
  * that Java's consumers may not know. */
-static SPOKEI_NOINLINE void report_class(const struct spoke_request *request,
-					 const struct spokei_message *answer)
+static void report_class(const struct spoke_request *request, const struct spokei_message *answer)
 {
 	struct spokei_figures *figures = request->figures;
 	const char *of = figures->service;
@@ -571,8 +566,8 @@ static void request_abandoned(struct spokei_serving *serving)
 
 /* Registers the request at its connection. Returns false when the connection is closed, or there is
  * no memory, which closes it. Then the callback may have answered the request, and freed it. */
-static SPOKEI_NOINLINE bool hand_over(struct spoke_request *request, struct spokei_conn *conn,
-				      const struct spokei_message *message)
+static bool hand_over(struct spoke_request *request, struct spokei_conn *conn,
+		      const struct spokei_message *message)
 {
 	int error;
 
@@ -668,7 +663,7 @@ static void pool_done(struct spoke_work *work)
 }
 
 /* Has a thread of the pool run the handler, or refuses the request. */
-static SPOKEI_NOINLINE void run_on_pool(struct spoke_request *request, struct spokei_conn *conn)
+static void run_on_pool(struct spoke_request *request, struct spokei_conn *conn)
 {
 	struct spoke_engine *engine = request->engine;
 	struct spokei_message refused = {

@@ -319,16 +319,13 @@ int spokei_routes_add(struct spokei_routes *services, const struct spoke_service
 static const struct spokei_service *first_named(const struct spokei_routes *services,
 						struct spoke_span name)
 {
-	for (struct spoke_list *node = services->all.next; node != &services->all;
-	     node = node->next) {
-		const struct spokei_service *service =
-			spoke_container_of(node, struct spokei_service, node);
+	const struct spokei_service *service = NULL;
 
-		if (name.len == 0 || (service->name.len == name.len &&
-				      memcmp(service->name.data, name.data, name.len) == 0))
-			return service;
-	}
-	return NULL;
+	while ((service = spokei_routes_next(services, service)) != NULL && name.len > 0 &&
+	       (service->name.len != name.len ||
+		memcmp(service->name.data, name.data, name.len) != 0))
+		continue;
+	return service;
 }
 
 static const struct spokei_service *find_service(const struct spokei_routes *services,

@@ -79,6 +79,17 @@ struct spokei_routes {
 	const struct spokei_access_control *access;
 };
 
+/* Returns the service that was added after this one; NULL is before the first, and after the last.
+ */
+static inline struct spokei_service *spokei_routes_next(const struct spokei_routes *services,
+							const struct spokei_service *before)
+{
+	struct spoke_list *node = before ? before->node.next : services->all.next;
+
+	return node == &services->all ? NULL
+				      : spoke_container_of(node, struct spokei_service, node);
+}
+
 void spokei_routes_init(struct spokei_routes *services, struct spoke_engine *engine,
 			const char *default_name);
 void spokei_routes_fini(struct spokei_routes *services);

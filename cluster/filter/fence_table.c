@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fence numbers of requests: how they are read, and the table of the highest ones. */
-#include "cluster/filter/fence.h"
+#include "cluster/filter/fence_table.h"
 
 #include "core/base/env.h"
 
 #include <spoke/lease.h>
 
-#define NEWS_PAUSE_NS UINT64_C(60000000000) /* between two events about one name */
-#define NEWS 10u                            /* events per second about all names */
+#define EVENT_PAUSE_NS UINT64_C(60000000000) /* between two events about one name */
+#define EVENTS 10u                           /* events per second about all names */
 
 /* --- reading */
 
@@ -65,7 +65,7 @@ struct spokei_fence_entry {
 	struct spoke_list node; /* of `order` */
 	uint64_t highest;
 	uint64_t seen_ns;
-	uint64_t due_ns; /* no news about this name before that time */
+	uint64_t due_ns; /* no event about this name before that time */
 	size_t len;
 	unsigned char name[];
 };
@@ -90,7 +90,7 @@ void spokei_fence_table_init(struct spokei_fence_table *table, const struct spok
 		.names_max = names_max,
 		.keep_ns = keep_ns,
 		.now_ns = now_ns,
-		.news = spokei_bucket_make(NEWS, NEWS, now_ns),
+		.event_limit = spokei_bucket_make(EVENTS, EVENTS, now_ns),
 	};
 	spokei_map_init(&table->names, env);
 	spokei_list_init(&table->order);
@@ -114,7 +114,7 @@ bool spokei_fence_tells(struct spokei_fence_table *table, uint64_t now_ns)
 	turn_to(table, now_ns);
 	if (table->now_ns < table->others_due_ns)
 		return false;
-	table->others_due_ns = table->now_ns + NEWS_PAUSE_NS;
+	table->others_due_ns = table->now_ns + EVENT_PAUSE_NS;
 	return true;
 }
 
@@ -171,9 +171,10 @@ static struct spokei_fence_verdict refuse_stale(struct spokei_fence_table *table
 		.highest = entry->highest,
 	};
 
-	if (table->now_ns < entry->due_ns || !spokei_bucket_take(&table->news, 1, table->now_ns))
+	if (table->now_ns < entry->due_ns ||
+	    !spokei_bucket_take(&table->event_limit, 1, table->now_ns))
 		return verdict;
-	entry->due_ns = table->now_ns + NEWS_PAUSE_NS;
+	entry->due_ns = table->now_ns + EVENT_PAUSE_NS;
 	verdict.tell = true;
 	return verdict;
 }

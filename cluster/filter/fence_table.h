@@ -4,8 +4,8 @@
  * highest number of each name in a bounded table. Pure, except for the memory of the table: the
  * caller passes the time. A table belongs to one thread at a time; its owner locks it.
  */
-#ifndef SPOKEI_CLUSTER_FILTER_FENCE_H
-#define SPOKEI_CLUSTER_FILTER_FENCE_H
+#ifndef SPOKEI_CLUSTER_FILTER_FENCE_TABLE_H
+#define SPOKEI_CLUSTER_FILTER_FENCE_TABLE_H
 
 #include "core/base/pace.h"
 #include "core/memory/map.h"
@@ -34,9 +34,9 @@ struct spokei_fence_table {
 	struct spoke_list order; /* of entries: the one that was seen least recently first */
 	uint32_t names_max;
 	uint64_t keep_ns;
-	uint64_t now_ns;           /* the latest time that was passed */
-	struct spokei_bucket news; /* limits news about all names together */
-	uint64_t others_due_ns;    /* no news about other refusals before that time */
+	uint64_t now_ns;                  /* the latest time that was passed */
+	struct spokei_bucket event_limit; /* limits events about all names together */
+	uint64_t others_due_ns;           /* no event about other refusals before that time */
 };
 
 /* `env` is borrowed for the table's life. */

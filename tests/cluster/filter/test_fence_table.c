@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fence numbers: how attachments are read, and the bounded table of the highest numbers. */
-#include "cluster/filter/fence.h"
+#include "cluster/filter/fence_table.h"
 #include "core/base/env.h"
 #include "core/virtual/faults.h"
 #include "tests/support/test.h"
