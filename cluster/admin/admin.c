@@ -88,9 +88,9 @@ static void free_admin(struct spoke_admin *admin)
 	spokei_free(env, block, 1, sizeof(*block));
 }
 
-static void admin_bury(struct spokei_task *task)
+static void admin_finalise(struct spokei_task *task)
 {
-	struct spoke_admin *admin = spoke_container_of(task, struct spoke_admin, bury);
+	struct spoke_admin *admin = spoke_container_of(task, struct spoke_admin, finalise);
 
 	if (!admin->freed) {
 		spokei_roll_retire(admin->engine, &admin->member);
@@ -112,7 +112,7 @@ static void end_admin(struct spoke_admin *admin)
 	(void)spoke_wheel_cancel(admin->engine->wheel, &admin->tick.timer);
 	spokei_listener_free(admin->listener);
 	spokei_http_server_close(&admin->http);
-	spokei_engine_dead(admin->engine, &admin->bury);
+	spokei_engine_dead(admin->engine, &admin->finalise);
 }
 
 void spoke_admin_free(struct spoke_admin *admin)
@@ -122,7 +122,7 @@ void spoke_admin_free(struct spoke_admin *admin)
 	spokei_engine_refresh(admin->engine);
 	admin->freed = true;
 	end_admin(admin);
-	spokei_engine_dead(admin->engine, &admin->bury);
+	spokei_engine_dead(admin->engine, &admin->finalise);
 }
 
 static void admin_close(struct spokei_member *member)
@@ -490,7 +490,7 @@ static int admin_new(struct spoke_engine *engine, const struct spoke_admin_optio
 	admin->number = with->number;
 	admin->viewers_max = viewers_max;
 	admin->born_ns = engine->env->now(engine->env->ctx);
-	admin->bury.run = admin_bury;
+	admin->finalise.run = admin_finalise;
 	admin->sample.due = sample_due;
 	admin->tick.due = spokei_admin_tick;
 	spokei_quota_init(&admin->quota, engine->env, &limits);

@@ -58,7 +58,7 @@ struct spoke_admin {
 	char address[SPOKEI_HTTP_ADDRESS];
 	bool closed; /* all that it did has ended */
 	bool freed;  /* its user has freed it too; until then the struct stays */
-	struct spokei_task bury;
+	struct spokei_task finalise;
 };
 
 /* The page's own data of a connection. */

@@ -294,7 +294,6 @@ static void remember(struct spokei_history *history, const struct spoke_engine *
 {
 	history->last_ns = engine->begin_ns;
 	memcpy(history->last, engine->stats, sizeof(history->last));
-	history->latency = *engine->latency;
 }
 
 /* Adds up the time in the handlers of all methods since the start. */
@@ -312,6 +311,7 @@ void spokei_history_init(struct spokei_history *history, const struct spoke_engi
 	history->count = 0;
 	history->handled = (struct spoke_histogram){ 0 };
 	add_handled(engine, &history->handled);
+	history->latency = *engine->latency;
 	remember(history, engine);
 }
 
@@ -321,37 +321,19 @@ static uint64_t since(const struct spokei_history *history, const struct spoke_e
 	return engine->stats[stat] - history->last[stat];
 }
 
-/* Takes the latencies since the last sample, by subtraction in history->latency. */
-static void take_latency(struct spokei_history *history, const struct spoke_engine *engine,
-			 struct spokei_sample *sample)
+/* Takes percentiles of the times since the last sample, and keeps these times for the next one.
+ * Most requests are not timed one by one, so there may be none. */
+static void take_times(const struct spoke_histogram *now, struct spoke_histogram *last,
+		       uint64_t *ret_median, uint64_t *ret_p99)
 {
-	struct spoke_histogram *spread = &history->latency;
+	struct spoke_histogram spread = *now;
 
-	if (spread->count == engine->latency->count)
+	if (now->count == last->count)
 		return;
-	for (size_t i = 0; i < SPOKE_HISTOGRAM_BUCKETS; i++)
-		spread->bucket[i] = engine->latency->bucket[i] - spread->bucket[i];
-	spread->count = engine->latency->count - spread->count;
-	spread->max = engine->latency->max;
-	sample->p50_ns = spoke_histogram_percentile(spread, MEDIAN);
-	sample->p99_ns = spoke_histogram_percentile(spread, P99);
-}
-
-static void take_handled(struct spokei_history *history, const struct spoke_engine *engine,
-			 struct spokei_sample *sample)
-{
-	struct spoke_histogram now = { 0 };
-	struct spoke_histogram spread;
-
-	/* Most requests are not timed one by one, so none may have been since. */
-	add_handled(engine, &now);
-	if (now.count == history->handled.count)
-		return;
-	spread = now;
-	spoke_histogram_since(&spread, &history->handled);
-	sample->handler_p50_ns = spoke_histogram_percentile(&spread, MEDIAN);
-	sample->handler_p99_ns = spoke_histogram_percentile(&spread, P99);
-	history->handled = now;
+	spoke_histogram_since(&spread, last);
+	*ret_median = spoke_histogram_percentile(&spread, MEDIAN);
+	*ret_p99 = spoke_histogram_percentile(&spread, P99);
+	*last = *now;
 }
 
 void spokei_history_take(struct spokei_history *history, const struct spoke_engine *engine)
@@ -376,13 +358,15 @@ void spokei_history_take(struct spokei_history *history, const struct spoke_engi
 		.requests = since(history, engine, SPOKE_STAT_REQUESTS),
 		.requests_ok = since(history, engine, SPOKE_STAT_REQUESTS_OK),
 	};
+	struct spoke_histogram handled = { 0 };
 
 	for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++)
 		sample.failed += since(history, engine, failures[i]);
 	for (size_t i = 0; i < sizeof(unserved) / sizeof(unserved[0]); i++)
 		sample.requests_failed += since(history, engine, unserved[i]);
-	take_latency(history, engine, &sample);
-	take_handled(history, engine, &sample);
+	add_handled(engine, &handled);
+	take_times(engine->latency, &history->latency, &sample.p50_ns, &sample.p99_ns);
+	take_times(&handled, &history->handled, &sample.handler_p50_ns, &sample.handler_p99_ns);
 	history->samples[history->count % SPOKEI_HISTORY] = sample;
 	history->count++;
 	remember(history, engine);

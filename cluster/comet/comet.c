@@ -257,9 +257,9 @@ static void free_comet(struct spoke_comet *comet)
 	spokei_free(env, comet, 1, sizeof(*comet));
 }
 
-static void bury_due(struct spokei_task *task)
+static void finalise_due(struct spokei_task *task)
 {
-	struct spoke_comet *comet = spoke_container_of(task, struct spoke_comet, bury);
+	struct spoke_comet *comet = spoke_container_of(task, struct spoke_comet, finalise);
 
 	if (!comet->freed) {
 		spokei_roll_retire(comet->engine, &comet->member);
@@ -299,7 +299,7 @@ static void close_comet(struct spoke_comet *comet)
 	(void)spoke_alarm_cancel(&comet->sweep);
 	spokei_task_drop(&comet->pass);
 	spokei_engine_dead(comet->engine, &comet->dead);
-	spokei_engine_dead(comet->engine, &comet->bury);
+	spokei_engine_dead(comet->engine, &comet->finalise);
 }
 
 void spoke_comet_free(struct spoke_comet *comet)
@@ -309,7 +309,7 @@ void spoke_comet_free(struct spoke_comet *comet)
 	spokei_engine_refresh(comet->engine);
 	comet->freed = true;
 	close_comet(comet);
-	spokei_engine_dead(comet->engine, &comet->bury);
+	spokei_engine_dead(comet->engine, &comet->finalise);
 }
 
 static void comet_close(struct spokei_member *member)
@@ -474,7 +474,7 @@ static void init(struct spoke_comet *comet)
 	comet->dirty_end = &comet->dirty;
 	comet->dead.run = dead_due;
 	comet->pass.run = spokei_comet_pass;
-	comet->bury.run = bury_due;
+	comet->finalise.run = finalise_due;
 	comet->rate = spokei_bucket_make(rate, rate, engine->begin_ns);
 	comet->reserve = spokei_bucket_make(rate / 2, rate / 2, engine->begin_ns);
 	spokei_list_init(&comet->grace);

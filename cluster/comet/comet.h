@@ -241,7 +241,7 @@ struct spoke_comet {
 	bool draining;
 	bool closed; /* all connections are closed */
 	bool freed;  /* its user has freed it; until then the struct stays */
-	struct spokei_task bury;
+	struct spokei_task finalise;
 };
 
 /* --- small things */
@@ -309,11 +309,6 @@ size_t spokei_comet_print_id(const struct spoke_comet *comet, uint64_t number,
 /* Reads an id. Returns whether it is of this epoch, and not of the future. */
 bool spokei_comet_read_id(const struct spoke_comet *comet, struct spoke_span id,
 			  uint64_t *ret_number);
-
-/* Is it the name of an event that pages take for one of the gateway itself? */
-bool spokei_comet_is_reserved(struct spoke_span event);
-#define SPOKEI_COMET_RESERVED                                                                      \
-	"the events hello, lost, reconnect, closed, down and unsent are the gateway's own"
 
 /* Makes a message with the next number and one reference. Returns 0, EINVAL (a sentence says why),
  * ETOOLARGE, ELIMIT or ENOMEM. */

@@ -100,8 +100,9 @@ static bool is_event(struct spoke_span event)
 	return event.len <= SPOKE_COMET_EVENT_MAX;
 }
 
-/* The last two are of spoke.js. */
-bool spokei_comet_is_reserved(struct spoke_span event)
+/* Is it the name of an event that pages take for one of the gateway itself? The last two are of
+ * spoke.js. */
+static bool is_reserved(struct spoke_span event)
 {
 	static const char *const names[] = { "hello",  "lost", "reconnect",
 					     "closed", "down", "unsent" };
@@ -124,8 +125,9 @@ static int check(struct spoke_comet *comet, const struct spoke_comet_message *gi
 	}
 	if (!is_event(given->event))
 		why = "the event is not a name of visible ASCII characters";
-	else if (spokei_comet_is_reserved(given->event))
-		why = SPOKEI_COMET_RESERVED;
+	else if (is_reserved(given->event))
+		why = "the events hello, lost, reconnect, closed, down and unsent are the "
+		      "gateway's own";
 	else if (!spokei_utf8_all(given->data.data, given->data.len))
 		why = "the data is not UTF-8";
 	if (why == NULL)

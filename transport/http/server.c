@@ -48,7 +48,7 @@ struct spokei_http_conn {
 	bool ended;     /* the peer sends no more */
 	bool surplus;   /* the peer has sent more than the request */
 	bool continued; /* status 100 was given for the body */
-	struct spokei_task bury;
+	struct spokei_task finalise;
 	max_align_t user[]; /* server->up->user_size bytes */
 };
 
@@ -104,7 +104,7 @@ static void close_with_error(struct spokei_http_conn *conn, enum spoke_stat stat
 		.peer = &conn->peer,
 		.stat = stat,
 		.error = error,
-		.events = &conn->server->blames,
+		.events = &conn->server->reports,
 	};
 
 	spokei_stream_blame(&conn->stream, &blame);
@@ -134,10 +134,10 @@ static size_t size_of(const struct spokei_http_server *server)
 	return sizeof(struct spokei_http_conn) + server->up->user_size;
 }
 
-/* Frees a connection; the function of conn->bury. */
+/* Frees a connection; the function of conn->finalise. */
 static void finalise(struct spokei_task *task)
 {
-	struct spokei_http_conn *conn = spoke_container_of(task, struct spokei_http_conn, bury);
+	struct spokei_http_conn *conn = spoke_container_of(task, struct spokei_http_conn, finalise);
 
 	spokei_buffer_fini(&conn->in);
 	spokei_buffer_fini(&conn->out);
@@ -164,7 +164,7 @@ static void shut_down(struct spokei_http_conn *conn)
 	disarm(conn);
 	spokei_stream_close(&conn->stream);
 	spokei_count(engine, SPOKE_STAT_CLOSED);
-	spokei_engine_dead(engine, &conn->bury);
+	spokei_engine_dead(engine, &conn->finalise);
 }
 
 void spokei_http_close(struct spokei_http_conn *conn)
@@ -188,7 +188,7 @@ int spokei_http_detach(struct spokei_http_conn *conn)
 	leave(conn);
 	conn->state = CLOSED;
 	disarm(conn);
-	spokei_engine_dead(conn->server->engine, &conn->bury);
+	spokei_engine_dead(conn->server->engine, &conn->finalise);
 	return fd;
 }
 
@@ -518,7 +518,7 @@ static void refuse_tls(struct spokei_http_conn *conn)
 	struct spokei_http_server *server = conn->server;
 	char peer[SPOKEI_HTTP_ADDRESS];
 
-	if (spokei_bucket_take(&server->blames, 1, server->engine->begin_ns)) {
+	if (spokei_bucket_take(&server->reports, 1, server->engine->begin_ns)) {
 		spokei_http_peer(conn, peer);
 		spokei_event(server->engine, SPOKE_EPROTOCOL,
 			     "%s%s speaks TLS, but plain HTTP is served here; use http:// there, "
@@ -665,7 +665,7 @@ static void on_due(struct spoke_timer *timer, void *arg)
 
 /* --- the server */
 
-#define BLAMES 10u /* events a second */
+#define REPORTS 10u /* events a second */
 
 int spokei_http_server_init(struct spokei_http_server *server, struct spoke_engine *engine,
 			    const struct spokei_http_up *up,
@@ -685,7 +685,7 @@ int spokei_http_server_init(struct spokei_http_server *server, struct spoke_engi
 	if (server->limits.linger_ns == 0)
 		server->limits.linger_ns = SPOKEI_HTTP_LINGER_NS;
 	SPOKE_ASSERT(SPOKEI_HTTP_HEAD_MAX + server->limits.body_max <= SPOKEI_ENGINE_SCRATCH);
-	server->blames = spokei_bucket_make(BLAMES, BLAMES, engine->env->now(engine->env->ctx));
+	server->reports = spokei_bucket_make(REPORTS, REPORTS, engine->env->now(engine->env->ctx));
 	spokei_list_init(&server->reading);
 	spokei_list_init(&server->conns);
 	spokei_list_init(&server->streams);
@@ -706,7 +706,7 @@ int spokei_http_accept(struct spokei_http_server *server, int fd, const struct s
 	}
 	conn->server = server;
 	conn->peer = *peer;
-	conn->bury.run = finalise;
+	conn->finalise.run = finalise;
 	conn->body_max = server->limits.body_max;
 	spokei_buffer_init(&conn->in, env, SPOKEI_HTTP_HEAD_MAX + conn->body_max);
 	spokei_buffer_init(&conn->out, env, server->limits.out_max);

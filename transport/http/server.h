@@ -80,7 +80,7 @@ struct spokei_http_server {
 	uint32_t reading_count;
 	uint32_t stream_count;
 	unsigned timer_class;
-	struct spokei_bucket blames; /* events of connections that this side closes */
+	struct spokei_bucket reports; /* events of connections that this side closes */
 };
 
 /* Initialises a server without connections. Returns 0, or SPOKE_ELIMIT: the engine's wheel has no
