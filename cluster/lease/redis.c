@@ -86,7 +86,7 @@ struct spokei_redis {
 	bool freed;
 	struct spokei_task end; /* frees it */
 	uint32_t db;
-	struct spokei_redis_texts given;
+	const char *primary; /* its name at the sentinels; of the options */
 };
 
 /* Logs an event of the store. */
@@ -374,7 +374,7 @@ static const char *primary_of(const struct spokei_redis_sentinel *sentinel)
 {
 	const struct spokei_redis *redis = sentinel->link.redis;
 
-	return redis->given.primary;
+	return redis->primary;
 }
 
 static void found(struct spokei_redis *redis, const char *host, uint16_t port);
@@ -400,7 +400,7 @@ static void seek(struct spokei_redis *redis, uint64_t pause_ns)
 static void sentinel_opened(struct spokei_redis_link *link)
 {
 	const struct spokei_redis *redis = link->redis;
-	const char *const ask[] = { "SENTINEL", "get-master-addr-by-name", redis->given.primary };
+	const char *const ask[] = { "SENTINEL", "get-master-addr-by-name", redis->primary };
 	static const char *const listen[] = { "SUBSCRIBE", "+switch-master" };
 
 	spokei_redis_put(link, COUNT(ask), ask);
@@ -554,6 +554,11 @@ static const struct spokei_redis_link_up sentinel_up = {
 
 /* --- made */
 
+static const char *text_of(const char *text)
+{
+	return text ? text : "";
+}
+
 /* Makes the sentinel's part. Returns 0 or an error as spokei_redis_new(). */
 static int sentinel_new(struct spokei_redis *redis, const struct spokei_redis_options *options)
 {
@@ -563,7 +568,7 @@ static int sentinel_new(struct spokei_redis *redis, const struct spokei_redis_op
 
 	if (options->sentinel_count > SPOKEI_REDIS_SENTINELS_MAX)
 		return SPOKE_ETOOLARGE;
-	if (*redis->given.primary == '\0')
+	if (options->primary == NULL || *options->primary == '\0')
 		return SPOKE_EINVAL;
 	sentinel = spokei_alloc(env, 1, sizeof(*sentinel));
 	if (sentinel == NULL)
@@ -572,7 +577,7 @@ static int sentinel_new(struct spokei_redis *redis, const struct spokei_redis_op
 	sentinel->count = options->sentinel_count;
 	error = spokei_redis_link_init(&sentinel->link, redis, &sentinel_up, redis->engine,
 				       redis->commands.connect_ns);
-	sentinel->link.password = redis->given.sentinel_password;
+	sentinel->link.password = text_of(options->sentinel_password);
 	for (unsigned i = 0; i < sentinel->count && error == SPOKE_OK; i++) {
 		const struct spokei_redis_place *place = &options->sentinels[i];
 
@@ -580,7 +585,7 @@ static int sentinel_new(struct spokei_redis *redis, const struct spokei_redis_op
 					 place->path);
 	}
 	(void)snprintf(redis->commands.dialer.place.name, sizeof(redis->commands.dialer.place.name),
-		       "%s", redis->given.primary);
+		       "%s", redis->primary);
 	return error;
 }
 
@@ -1029,11 +1034,6 @@ bool spokei_redis_is_ready(const struct spokei_redis *redis)
 	return redis->commands.state == SPOKEI_REDIS_READY;
 }
 
-const struct spokei_redis_texts *spokei_redis_given(const struct spokei_redis *redis)
-{
-	return &redis->given;
-}
-
 const char *spokei_redis_address(const struct spokei_redis *redis)
 {
 	return redis->commands.dialer.place.name;
@@ -1063,29 +1063,6 @@ static void found(struct spokei_redis *redis, const char *host, uint16_t port)
 }
 
 /* --- life */
-
-static int copy_text(char to[SPOKEI_REDIS_TEXT_MAX + 1], const char *text)
-{
-	size_t len = text ? strlen(text) : 0;
-
-	if (len > SPOKEI_REDIS_TEXT_MAX)
-		return SPOKE_ETOOLARGE;
-	if (len > 0)
-		memcpy(to, text, len + 1);
-	return SPOKE_OK;
-}
-
-static int copy_texts(struct spokei_redis *redis, const struct spokei_redis_options *options)
-{
-	int error = copy_text(redis->given.user, options->user);
-
-	if (error == SPOKE_OK)
-		error = copy_text(redis->given.password, options->password);
-	if (error == SPOKE_OK)
-		error = copy_text(redis->given.primary, options->primary);
-	return error ? error
-		     : copy_text(redis->given.sentinel_password, options->sentinel_password);
-}
 
 static void free_redis(struct spokei_task *task)
 {
@@ -1145,6 +1122,7 @@ int spokei_redis_new(struct spoke_engine *engine, const struct spokei_redis_opti
 	redis->up = up;
 	redis->arg = arg;
 	redis->db = options->db;
+	redis->primary = options->primary;
 	redis->end.run = free_redis;
 	spokei_list_init(&redis->asks);
 	spokei_list_init(&redis->wanted);
@@ -1155,10 +1133,8 @@ int spokei_redis_new(struct spoke_engine *engine, const struct spokei_redis_opti
 				       connect_ns);
 	if (error == SPOKE_OK)
 		error = other;
-	if (error == SPOKE_OK)
-		error = copy_texts(redis, options);
-	redis->commands.user = redis->subscriber.user = redis->given.user;
-	redis->commands.password = redis->subscriber.password = redis->given.password;
+	redis->commands.user = redis->subscriber.user = text_of(options->user);
+	redis->commands.password = redis->subscriber.password = text_of(options->password);
 	if (error == SPOKE_OK)
 		error = aim(redis, options);
 	if (error) {

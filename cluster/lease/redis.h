@@ -20,7 +20,6 @@
 #define SPOKEI_REDIS_CONNECT_NS UINT64_C(5000000000)
 #define SPOKEI_REDIS_IDLE_NS UINT64_C(10000000000) /* silence after which messages are probed */
 #define SPOKEI_REDIS_SENTINELS_MAX 8u
-#define SPOKEI_REDIS_TEXT_MAX 255u
 struct spoke_engine;
 struct spokei_redis;
 
@@ -31,7 +30,7 @@ struct spokei_redis_place {
 	const char *path; /* of the unix socket */
 };
 
-/* All texts are copied. */
+/* All texts are borrowed until spokei_redis_free(). */
 struct spokei_redis_options {
 	const char *host; /* of the server, as in struct spokei_redis_place; not with sentinels */
 	uint16_t port;
@@ -44,14 +43,6 @@ struct spokei_redis_options {
 	const char *primary;     /* the name of the primary at the sentinels */
 	const char *sentinel_password;
 	uint64_t connect_ns; /* for a connection and its greeting; 0: SPOKEI_REDIS_CONNECT_NS */
-};
-
-/* The copies of texts in force; "": not given. */
-struct spokei_redis_texts {
-	char user[SPOKEI_REDIS_TEXT_MAX + 1];
-	char password[SPOKEI_REDIS_TEXT_MAX + 1];
-	char primary[SPOKEI_REDIS_TEXT_MAX + 1];
-	char sentinel_password[SPOKEI_REDIS_TEXT_MAX + 1];
 };
 
 /* An ask: a command under way. Embedded; borrowed from send() until done(). */
@@ -90,7 +81,7 @@ struct spokei_redis_up {
 
 /*
  * Begins to connect. Nothing is called before the next turn. Returns 0; SPOKE_EINVAL: no valid
- * place, or sentinels without the name of a primary; SPOKE_ETOOLARGE: a text, or more than
+ * place, or sentinels without the name of a primary; SPOKE_ETOOLARGE: more than
  * SPOKEI_REDIS_SENTINELS_MAX sentinels; SPOKE_ELIMIT: the wheel has no timer or class left;
  * SPOKE_ENOMEM.
  */
@@ -130,9 +121,6 @@ void spokei_redis_patience(struct spokei_redis *redis, uint64_t ns);
 
 /* Ends the connection for commands, and makes it again after a pause. `why` is a constant. */
 void spokei_redis_restart(struct spokei_redis *redis, const char *why);
-
-/* Returns the texts of its options, as it uses them. */
-const struct spokei_redis_texts *spokei_redis_given(const struct spokei_redis *redis);
 
 /* Returns the address as text, without secrets, e.g. "127.0.0.1:6379"; valid until the connection
  * is made again. */

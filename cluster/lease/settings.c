@@ -14,10 +14,10 @@
 
 #include <stdio.h>
 
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define NS_PER_MS UINT64_C(1000000)
 
 _Static_assert(SPOKEI_STORE_SENTINELS_MAX <= SPOKEI_REDIS_SENTINELS_MAX, "all fit");
-_Static_assert(SPOKEI_STORE_TEXT_MAX <= SPOKEI_REDIS_TEXT_MAX, "all fit");
 
 /* --- terms */
 
@@ -174,29 +174,37 @@ static int check_credentials(struct spoke_engine *engine, const struct spokei_re
 	return SPOKE_EINVAL;
 }
 
-/* Copies what the page shows. */
+/* Copies the texts that are not in the URL of the store: the name of the file, user, passwords. */
 static int keep_texts(struct spoke_engine *engine, const struct spoke_leases_options *options,
 		      struct spokei_lease_settings *settings)
 {
-	const char *file = options->config ? spokei_config_look(options->config).name : "";
-	const char *user = settings->redis.user ? settings->redis.user : "";
-	const size_t file_size = strlen(file) + 1;
-	const size_t user_size = strlen(user) + 1;
-	const char **text = settings->in_force.text;
+	const char **const kept[] = { &settings->file, &settings->redis.user,
+				      &settings->redis.password,
+				      &settings->redis.sentinel_password };
+	char *at;
 
-	text[SPOKEI_KEY_LEASE_STORE] = NULL;
-	text[SPOKEI_KEY_LEASE_USER] = NULL;
-	if (*file == '\0' && *user == '\0')
-		return SPOKE_OK;
-	settings->texts_size = file_size + user_size;
-	settings->texts = spokei_alloc(engine->env, 1, settings->texts_size);
-	if (settings->texts == NULL)
-		return SPOKE_ENOMEM;
-	memcpy(settings->texts, file, file_size);
-	memcpy(settings->texts + file_size, user, user_size);
-	settings->file = *file ? settings->texts : NULL;
-	if (*user)
-		text[SPOKEI_KEY_LEASE_USER] = settings->texts + file_size;
+	settings->file = options->config ? spokei_config_look(options->config).name : NULL;
+	if (settings->file && *settings->file == '\0')
+		settings->file = NULL;
+	for (size_t i = 0; i < COUNT(kept); i++)
+		settings->texts_size += *kept[i] ? strlen(*kept[i]) + 1 : 0;
+	if (settings->texts_size > 0) {
+		settings->texts = spokei_alloc(engine->env, 1, settings->texts_size);
+		if (settings->texts == NULL)
+			return SPOKE_ENOMEM;
+	}
+	at = settings->texts;
+	for (size_t i = 0; i < COUNT(kept); i++) {
+		size_t size = *kept[i] ? strlen(*kept[i]) + 1 : 0;
+
+		if (size == 0)
+			continue;
+		memcpy(at, *kept[i], size);
+		*kept[i] = at;
+		at += size;
+	}
+	settings->in_force.text[SPOKEI_KEY_LEASE_STORE] = NULL;
+	settings->in_force.text[SPOKEI_KEY_LEASE_USER] = settings->redis.user;
 	return SPOKE_OK;
 }
 

@@ -21,7 +21,7 @@ struct spokei_lease_settings {
 	uint64_t wait_ns;  /* 0: an ask does not wait; SPOKE_LEASE_FOREVER */
 	uint64_t guard_ns; /* 0: a tenth of the time to live */
 	uint32_t max;      /* leases asked for and held at one time */
-	/* Of the store. The texts belong to `store`, to the file and to the options. */
+	/* Of the store. The texts are in `texts` or `store`. */
 	struct spokei_redis_options redis;
 	struct spokei_redis_place sentinels[SPOKEI_STORE_SENTINELS_MAX];
 	struct spokei_store store;

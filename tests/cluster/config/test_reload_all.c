@@ -589,7 +589,7 @@ static void see_gateway(const struct cast *cast, struct sight *sight)
 static void see_leases(const struct cast *cast, struct sight *sight)
 {
 	const struct spokei_lease_settings *settings = spokei_leases_settings(cast->leases);
-	const struct spokei_redis_texts *redis = spokei_redis_given(cast->leases->redis);
+	const struct spokei_redis_options *redis = &settings->redis;
 	struct spoke_leases_look look;
 
 	spoke_leases_look(cast->leases, &look);
