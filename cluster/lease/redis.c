@@ -4,6 +4,7 @@
  * connection for published messages; the sentinels that name the primary; its life.
  */
 #include "cluster/lease/redis.h"
+#include "cluster/config/store.h"
 #include "cluster/lease/link.h"
 #include "core/base/env.h"
 #include "core/base/log.h"
@@ -37,7 +38,7 @@ enum spokei_redis_step {
 /* A sentinel that is asked, and listened to afterwards. */
 struct spokei_redis_sentinel {
 	struct spokei_redis_link link;
-	struct spokei_place places[SPOKEI_REDIS_SENTINELS_MAX];
+	struct spokei_place places[SPOKEI_STORE_SENTINELS_MAX];
 	unsigned count;
 	unsigned next;   /* index of the sentinel that is asked */
 	unsigned failed; /* sentinels in a row that gave no answer */
@@ -563,27 +564,23 @@ static const char *text_of(const char *text)
 static int sentinel_new(struct spokei_redis *redis, const struct spokei_redis_options *options)
 {
 	const struct spoke_env *env = redis->engine->env;
+	const struct spokei_store *store = options->store;
 	struct spokei_redis_sentinel *sentinel;
 	int error;
 
-	if (options->sentinel_count > SPOKEI_REDIS_SENTINELS_MAX)
-		return SPOKE_ETOOLARGE;
-	if (options->primary == NULL || *options->primary == '\0')
+	if (store->primary == NULL || *store->primary == '\0')
 		return SPOKE_EINVAL;
 	sentinel = spokei_alloc(env, 1, sizeof(*sentinel));
 	if (sentinel == NULL)
 		return SPOKE_ENOMEM;
 	redis->sentinel = sentinel;
-	sentinel->count = options->sentinel_count;
+	sentinel->count = store->sentinel_count;
 	error = spokei_redis_link_init(&sentinel->link, redis, &sentinel_up, redis->engine,
 				       redis->commands.connect_ns);
 	sentinel->link.password = text_of(options->sentinel_password);
-	for (unsigned i = 0; i < sentinel->count && error == SPOKE_OK; i++) {
-		const struct spokei_redis_place *place = &options->sentinels[i];
-
-		error = spokei_place_set(&sentinel->places[i], env, place->host, place->port,
-					 place->path);
-	}
+	for (unsigned i = 0; i < sentinel->count && error == SPOKE_OK; i++)
+		error = spokei_place_set(&sentinel->places[i], env, store->sentinels[i].host,
+					 store->sentinels[i].port, NULL);
 	(void)snprintf(redis->commands.dialer.place.name, sizeof(redis->commands.dialer.place.name),
 		       "%s", redis->primary);
 	return error;
@@ -1097,12 +1094,13 @@ static void leave(struct spokei_redis *redis)
 
 static int aim(struct spokei_redis *redis, const struct spokei_redis_options *options)
 {
+	const struct spokei_store *store = options->store;
 	int error;
 
-	if (options->sentinel_count > 0)
+	if (store->sentinel_count > 0)
 		return sentinel_new(redis, options);
-	error = spokei_place_set(&redis->commands.dialer.place, redis->engine->env, options->host,
-				 options->port, options->path);
+	error = spokei_place_set(&redis->commands.dialer.place, redis->engine->env,
+				 store->server.host, store->server.port, store->path);
 	if (error == SPOKE_OK)
 		redis->subscriber.dialer.place = redis->commands.dialer.place;
 	return error;
@@ -1121,8 +1119,8 @@ int spokei_redis_new(struct spoke_engine *engine, const struct spokei_redis_opti
 	redis->engine = engine;
 	redis->up = up;
 	redis->arg = arg;
-	redis->db = options->db;
-	redis->primary = options->primary;
+	redis->db = options->store->db;
+	redis->primary = options->store->primary;
 	redis->end.run = free_redis;
 	spokei_list_init(&redis->asks);
 	spokei_list_init(&redis->wanted);

@@ -19,29 +19,17 @@
 
 #define SPOKEI_REDIS_CONNECT_NS UINT64_C(5000000000)
 #define SPOKEI_REDIS_IDLE_NS UINT64_C(10000000000) /* silence after which messages are probed */
-#define SPOKEI_REDIS_SENTINELS_MAX 8u
 struct spoke_engine;
 struct spokei_redis;
+struct spokei_store;
 
-/* The address of a sentinel. */
-struct spokei_redis_place {
-	const char *host; /* a name or an IP address; NULL: a unix socket */
-	uint16_t port;
-	const char *path; /* of the unix socket */
-};
-
-/* All texts are borrowed until spokei_redis_free(). */
+/* All is borrowed until spokei_redis_free(). */
 struct spokei_redis_options {
-	const char *host; /* of the server, as in struct spokei_redis_place; not with sentinels */
-	uint16_t port;
-	const char *path;
-	uint32_t db;
-	const char *user;     /* NULL: the default user */
-	const char *password; /* NULL: none is asked for */
-	const struct spokei_redis_place *sentinels;
-	unsigned sentinel_count; /* 0: the server is the one above */
-	const char *primary;     /* the name of the primary at the sentinels */
-	const char *sentinel_password;
+	const struct spokei_store
+		*store;                /* its address; or the sentinels, and the primary's name */
+	const char *user;              /* NULL: the default user */
+	const char *password;          /* NULL: none is asked for */
+	const char *sentinel_password; /* of the sentinels themselves; NULL: none */
 	uint64_t connect_ns; /* for a connection and its greeting; 0: SPOKEI_REDIS_CONNECT_NS */
 };
 
@@ -81,9 +69,8 @@ struct spokei_redis_up {
 
 /*
  * Begins to connect. Nothing is called before the next turn. Returns 0; SPOKE_EINVAL: no valid
- * place, or sentinels without the name of a primary; SPOKE_ETOOLARGE: more than
- * SPOKEI_REDIS_SENTINELS_MAX sentinels; SPOKE_ELIMIT: the wheel has no timer or class left;
- * SPOKE_ENOMEM.
+ * place, or sentinels without the name of a primary; SPOKE_ELIMIT: the wheel has no timer or class
+ * left; SPOKE_ENOMEM.
  */
 SPOKE_MUST_USE int spokei_redis_new(struct spoke_engine *engine,
 				    const struct spokei_redis_options *options,

@@ -17,8 +17,6 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define NS_PER_MS UINT64_C(1000000)
 
-_Static_assert(SPOKEI_STORE_SENTINELS_MAX <= SPOKEI_REDIS_SENTINELS_MAX, "all fit");
-
 /* --- terms */
 
 static int check_guard(uint64_t guard_ns, uint64_t ttl_ns, char why[SPOKEI_LEASE_WHY_MAX])
@@ -215,25 +213,6 @@ void spokei_lease_settings_free(const struct spoke_env *env, struct spokei_lease
 	settings->texts = NULL;
 }
 
-/* Describes the place, once the settings are at theirs. */
-static void describe_store(struct spokei_lease_settings *settings)
-{
-	const struct spokei_store *store = &settings->store;
-	struct spokei_redis_options *redis = &settings->redis;
-
-	redis->host = store->server.host;
-	redis->port = store->server.port;
-	redis->path = store->path;
-	redis->db = store->db;
-	redis->primary = store->primary;
-	redis->sentinel_count = store->sentinel_count;
-	redis->sentinels = store->sentinel_count ? settings->sentinels : NULL;
-	for (unsigned i = 0; i < store->sentinel_count; i++) {
-		settings->sentinels[i].host = store->sentinels[i].host;
-		settings->sentinels[i].port = store->sentinels[i].port;
-	}
-}
-
 /* --- the whole */
 
 /* Reads everything, while the file is known to belong to this engine. */
@@ -274,6 +253,6 @@ int spokei_lease_settings(struct spoke_engine *engine, const struct spoke_leases
 	if (error)
 		return error;
 	*ret = settings;
-	describe_store(ret);
+	ret->redis.store = &ret->store;
 	return SPOKE_OK;
 }

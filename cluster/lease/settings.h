@@ -23,7 +23,6 @@ struct spokei_lease_settings {
 	uint32_t max;      /* leases asked for and held at one time */
 	/* Of the store. The texts are in `texts` or `store`. */
 	struct spokei_redis_options redis;
-	struct spokei_redis_place sentinels[SPOKEI_STORE_SENTINELS_MAX];
 	struct spokei_store store;
 	/* For the page: the values in force, without secrets and the URL of the store. */
 	struct spokei_key_values in_force;

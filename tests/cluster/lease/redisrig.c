@@ -74,8 +74,9 @@ RIG_STEP(redisrig_set_up)
 
 	assert_non_null(rig);
 	options.env = &rig->faulty.env;
-	rig->options.host = "127.0.0.1";
-	rig->options.port = 6379;
+	rig->options.store = &rig->store;
+	rig->store.server.host = "127.0.0.1";
+	rig->store.server.port = 6379;
 	scene_open(&rig->world, 11);
 	spokei_world_process_init(&rig->client, &rig->world);
 	spokei_world_process_init(&rig->server, &rig->world);

@@ -6,6 +6,7 @@
 #ifndef TESTS_CLUSTER_LEASE_REDISRIG_H
 #define TESTS_CLUSTER_LEASE_REDISRIG_H
 
+#include "cluster/config/store.h"
 #include "cluster/lease/link.h"
 #include "cluster/lease/redis.h"
 #include "core/engine/engine.h"
@@ -32,7 +33,8 @@ struct redisrig {
 	struct spokei_world_process server;
 	struct spokei_faults faulty; /* wraps the client's environment */
 	struct spoke_engine *engine;
-	struct spokei_redis_options options; /* at first: REDISRIG_AT */
+	struct spokei_redis_options options;
+	struct spokei_store store; /* at first: REDISRIG_AT */
 	struct spokei_redis *redis;
 	int listener;
 	unsigned ready;

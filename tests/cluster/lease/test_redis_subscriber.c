@@ -276,16 +276,16 @@ struct group {
 
 static struct group group_of(struct redisrig *rig)
 {
-	static const struct spokei_redis_place places[] = {
+	static const struct spokei_store_host places[] = {
 		{ .host = "127.0.0.1", .port = 26379 },
 		{ .host = "127.0.0.1", .port = 26380 },
 	};
 	struct group group = { .rig = rig };
 
-	rig->options.sentinels = places;
-	rig->options.sentinel_count = 2;
-	rig->options.primary = "mymaster";
-	rig->options.host = NULL;
+	memcpy(rig->store.sentinels, places, sizeof(places));
+	rig->store.sentinel_count = 2;
+	rig->store.primary = "mymaster";
+	rig->store.server.host = NULL;
 	rig->options.connect_ns = SECOND;
 	group.sentinels[0] = redisrig_listen(rig, "127.0.0.1:26379");
 	group.sentinels[1] = redisrig_listen(rig, "127.0.0.1:26380");

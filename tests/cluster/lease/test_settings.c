@@ -104,14 +104,13 @@ TEST(defaults_are_those_of_the_header)
 	assert_int_equal(settings.wait_ns, 0);
 	assert_int_equal(settings.guard_ns, 0);
 	assert_int_equal(settings.max, 100000);
-	assert_string_equal(settings.redis.host, "127.0.0.1");
-	assert_int_equal(settings.redis.port, 6379);
-	assert_int_equal(settings.redis.db, 0);
-	assert_null(settings.redis.path);
+	assert_string_equal(settings.store.server.host, "127.0.0.1");
+	assert_int_equal(settings.store.server.port, 6379);
+	assert_int_equal(settings.store.db, 0);
+	assert_null(settings.store.path);
 	assert_null(settings.redis.user);
 	assert_null(settings.redis.password);
-	assert_null(settings.redis.sentinels);
-	assert_int_equal(settings.redis.sentinel_count, 0);
+	assert_int_equal(settings.store.sentinel_count, 0);
 }
 
 enum source {
@@ -158,16 +157,16 @@ TEST(store_of_the_options_replaces_that_of_the_file)
 	static const char text[] = "[lease]\nstore = redis://10.0.0.9:1/2\n";
 
 	assert_int_equal(read_from(text, &(struct spoke_leases_options){ 0 }), SPOKE_OK);
-	assert_string_equal(settings.redis.host, "10.0.0.9");
-	assert_int_equal(settings.redis.port, 1);
-	assert_int_equal(settings.redis.db, 2);
+	assert_string_equal(settings.store.server.host, "10.0.0.9");
+	assert_int_equal(settings.store.server.port, 1);
+	assert_int_equal(settings.store.db, 2);
 	assert_int_equal(read_from(text,
 				   &(struct spoke_leases_options){
 					   .store = "redis+unix:///run/r?db=7" }),
 			 SPOKE_OK);
-	assert_null(settings.redis.host);
-	assert_string_equal(settings.redis.path, "/run/r");
-	assert_int_equal(settings.redis.db, 7);
+	assert_null(settings.store.server.host);
+	assert_string_equal(settings.store.path, "/run/r");
+	assert_int_equal(settings.store.db, 7);
 }
 
 TEST(sentinels_become_places)
@@ -176,15 +175,14 @@ TEST(sentinels_become_places)
 				   "sentinel.password = s\n",
 				   &(struct spoke_leases_options){ 0 }),
 			 SPOKE_OK);
-	assert_int_equal(settings.redis.sentinel_count, 2);
-	assert_string_equal(settings.redis.sentinels[0].host, "::1");
-	assert_int_equal(settings.redis.sentinels[0].port, 26379);
-	assert_null(settings.redis.sentinels[0].path);
-	assert_string_equal(settings.redis.sentinels[1].host, "b");
-	assert_int_equal(settings.redis.sentinels[1].port, 5);
-	assert_string_equal(settings.redis.primary, "main");
-	assert_int_equal(settings.redis.db, 3);
-	assert_null(settings.redis.host);
+	assert_int_equal(settings.store.sentinel_count, 2);
+	assert_string_equal(settings.store.sentinels[0].host, "::1");
+	assert_int_equal(settings.store.sentinels[0].port, 26379);
+	assert_string_equal(settings.store.sentinels[1].host, "b");
+	assert_int_equal(settings.store.sentinels[1].port, 5);
+	assert_string_equal(settings.store.primary, "main");
+	assert_int_equal(settings.store.db, 3);
+	assert_null(settings.store.server.host);
 	assert_string_equal(settings.redis.user, "u");
 	assert_string_equal(settings.redis.password, "p");
 	assert_string_equal(settings.redis.sentinel_password, "s");
