@@ -252,9 +252,12 @@ int spoke_lease_ask(struct spoke_leases *leases, const char *name,
 	return SPOKE_OK;
 }
 
+/* Finds no lease on other threads than the engine's. */
 static struct spokei_lease *find(struct spoke_lease lease)
 {
-	return lease.leases ? spokei_slab_get(&lease.leases->cells, lease.handle) : NULL;
+	if (lease.leases == NULL || spokei_engine_elsewhere(lease.leases->engine))
+		return NULL;
+	return spokei_slab_get(&lease.leases->cells, lease.handle);
 }
 
 uint64_t spoke_lease_left(struct spoke_lease lease)

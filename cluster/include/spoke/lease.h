@@ -163,7 +163,7 @@ SPOKE_API SPOKE_MUST_USE int spoke_lease_ask(struct spoke_leases *leases, const 
 /*
  * Returns how long the lease is surely valid, in ns, if it is not renewed before. 0: it is over, or
  * not granted yet. Reads the clocks, so the answer counts from now on and not from the begin of the
- * turn.
+ * turn. On other threads this and the next two answer as for a lease that has ended.
  */
 SPOKE_API uint64_t spoke_lease_left(struct spoke_lease lease);
 

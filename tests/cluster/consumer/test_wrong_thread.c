@@ -30,6 +30,7 @@ static struct {
 	struct spoke_method *push;
 	struct spoke_comet *gateway;
 	struct spoke_leases *leases;
+	struct spoke_lease lease; /* an ask */
 	struct spoke_alarm alarm; /* is set */
 	struct spoke_comet_entry entry;
 	struct spoke_consumer *retrying;
@@ -154,6 +155,7 @@ static int count_of_objects(void)
 	count += spoke_comet_refuse(rig.entry, NULL);
 	count += spoke_comet_later(rig.entry);
 	count += spoke_alarm_cancel(&rig.alarm);
+	count += spoke_lease_name(rig.lease).len > 0;
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
 		count += errors[i] != SPOKE_ETHREAD;
 	return count;
@@ -244,6 +246,7 @@ static void set_up(void)
 	};
 	const struct spoke_comet_options showing = { .listen = HERE, .authorize = authorize };
 	const struct spoke_leases_options leasing = { .store = "redis://127.0.0.1:1" };
+	const struct spoke_lease_options waiting = { .wait_ns = SPOKE_LEASE_FOREVER };
 	const struct spoke_method_options pushing = { .service = "demo.Push" };
 	struct spoke_consumer_options calling = { 0 };
 	struct spoke_provider_options serving = { 0 };
@@ -266,6 +269,9 @@ static void set_up(void)
 	assert_int_equal(spoke_consumer_method(rig.consumer, "ask", NULL, &rig.ask), 0);
 	assert_int_equal(spoke_comet_new(rig.engine, &showing, &rig.gateway), 0);
 	assert_int_equal(spoke_leases_new(rig.engine, &leasing, &rig.leases), 0);
+	assert_int_equal(spoke_lease_ask(rig.leases, "asked", &waiting, nothing_told, &rig.lease),
+			 0);
+	assert_true(spoke_lease_name(rig.lease).len > 0);
 	assert_int_equal(spoke_alarm_after(rig.engine, &rig.alarm, 3600000 * MS, nothing_due), 0);
 	make_ticket();
 	make_entries();
