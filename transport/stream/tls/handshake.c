@@ -695,13 +695,6 @@ static void begin_steps(struct spokei_task *task)
 	spokei_tls_drop(tls);
 }
 
-void spokei_tls_open_init(struct spokei_tls *tls)
-{
-	spokei_list_init(&tls->next);
-	spokei_list_init(&tls->first);
-	tls->task.run = begin_steps;
-}
-
 /* Receives into `raw`. Returns 1 if there are new bytes or the end, 0 if there are none, or an
  * errno. */
 static int pull(struct spokei_tls_link *link)
@@ -842,13 +835,6 @@ int spokei_tls_open(struct spokei_stream *stream)
 		return status;
 	}
 	return link->handshake ? SPOKEI_STREAM_MORE : 0;
-}
-
-unsigned spokei_tls_handshake_wants(const struct spokei_tls_link *link)
-{
-	if (link->handshake->stage == SPOKEI_TLS_AWAY)
-		return 0;
-	return link->node.next && !link->handshake->dying ? 0 : SPOKE_IO_READ;
 }
 
 /* --- the bytes before a handshake
@@ -1040,18 +1026,30 @@ static uint64_t cell_passed(const struct spokei_stream *stream)
 	return 0;
 }
 
-void spokei_tls_collector(struct spokei_stream_kind *ret)
+void spokei_tls_open_init(struct spokei_tls *tls)
 {
-	*ret = spokei_stream_socket;
-	ret->name = "tls";
-	ret->copies = true;
-	ret->veiled = true;
-	ret->open = cell_open;
-	ret->read = read_plain;
-	ret->wants = cell_wants;
-	ret->pending = cell_pending;
-	ret->flush = cell_flush;
-	ret->passed = cell_passed;
-	ret->why = spokei_tls_why;
-	ret->close = close_cell;
+	static const struct spokei_quota_limits defaults; /* until the limits are set */
+
+	spokei_list_init(&tls->next);
+	spokei_list_init(&tls->first);
+	spokei_list_init(&tls->standing);
+	spokei_list_init(&tls->holders);
+	spokei_list_init(&tls->lingering);
+	spokei_quota_init(&tls->peers, tls->engine->env, &defaults);
+	tls->task.run = begin_steps;
+	tls->silent = spokei_stream_socket;
+	tls->silent.name = "tls";
+	tls->silent.owner = tls;
+	tls->silent.copies = true;
+	tls->silent.veiled = true;
+	tls->silent.open = cell_open;
+	tls->silent.read = read_plain;
+	tls->silent.wants = cell_wants;
+	tls->silent.pending = cell_pending;
+	tls->silent.flush = cell_flush;
+	tls->silent.passed = cell_passed;
+	tls->silent.why = spokei_tls_why;
+	tls->silent.close = close_cell;
+	tls->or_plain = tls->silent;
+	tls->or_plain.patient = true;
 }

@@ -336,10 +336,3 @@ int spokei_tls_names_read(const struct spoke_env *env, X509 *cert,
 	GENERAL_NAMES_free(names);
 	return count > 0 ? put_names(env, texts, lens, count, ret_names) : 0;
 }
-
-void spokei_tls_names_free(const struct spoke_env *env, struct spokei_tls_names *names)
-{
-	if (names->spans)
-		spokei_free(env, names->spans, 1, names->size);
-	*names = (struct spokei_tls_names){ .count = 0 };
-}

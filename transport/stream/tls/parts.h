@@ -6,9 +6,9 @@
  *     names      the names that certificates bear, wanted and shown
  *     context    files to the library's context
  *     reload     changed files into use
- *     flow       the bytes of a stream, and the open stream
- *     handshake  all before that: bounded in number, and a few steps at a time
- *     tls        the table of the streams, the look of users at one, and the owner of all
+ *     pipe       the library's object and the bytes around it; why a stream has failed
+ *     handshake  all before a stream is open: bounded in number, and a few steps at a time
+ *     tls        the open stream, what users see of it, the table, and the owner of all
  */
 #ifndef SPOKEI_TRANSPORT_STREAM_TLS_PARTS_H
 #define SPOKEI_TRANSPORT_STREAM_TLS_PARTS_H
@@ -227,8 +227,6 @@ bool spokei_tls_trusts(const struct spokei_tls_link *link);
 int spokei_tls_names_read(const struct spoke_env *env, X509 *cert,
 			  struct spokei_tls_names *ret_names);
 
-void spokei_tls_names_free(const struct spoke_env *env, struct spokei_tls_names *names);
-
 /* --- context.c */
 
 /* Makes a context from files; `why` as of spokei_tls_new(). Any thread. */
@@ -246,11 +244,17 @@ struct spokei_tls_prints {
 struct spokei_tls_prints spokei_tls_context_prints(const struct spoke_env *env,
 						   const struct spokei_tls_options *options);
 
-/* --- flow.c */
+/* --- pipe.c */
 
 BIO_METHOD *spokei_tls_method_new(void);
 
-void spokei_tls_pipe_init(struct spokei_tls_pipe *pipe, const struct spoke_env *env);
+static inline void spokei_tls_pipe_init(struct spokei_tls_pipe *pipe, const struct spoke_env *env)
+{
+	*pipe = (struct spokei_tls_pipe){ .ssl = NULL };
+	spokei_buffer_init(&pipe->raw, env, SPOKEI_TLS_HANDSHAKE_MAX + SPOKEI_ENGINE_SCRATCH);
+	spokei_buffer_init(&pipe->lag, env, SPOKEI_TLS_LAG_MAX);
+}
+
 void spokei_tls_pipe_fini(struct spokei_tls_pipe *pipe);
 
 /* Moves the content of a pipe into an empty one. */
@@ -278,47 +282,35 @@ void spokei_tls_tell(struct spokei_stream *stream, const char *text, const char 
 const char *spokei_tls_why(const struct spokei_stream *stream);
 
 /* Forgets why an earlier stream at this address has failed. */
-void spokei_tls_forget(const struct spokei_stream *stream);
+static inline void spokei_tls_forget(const struct spokei_stream *stream)
+{
+	struct spokei_tls *tls = spokei_tls_of(stream);
+
+	if (tls->why_of == stream)
+		tls->why_of = NULL;
+}
 
 /* Writes the reason for a result and an error of the library. Returns the errno for them. */
 int spokei_tls_failed(struct spokei_tls_link *link, int result, unsigned long error);
-
-/* Lets the stream keep the library's buffers for a while: it is not in `warm`. */
-void spokei_tls_warm_up(struct spokei_tls_link *link);
-
-/* Frees the library's buffers, unless there is a part of a record in them. */
-void spokei_tls_cool(struct spokei_tls_link *link);
-
-/* Notes that the stream has had a record. */
-static inline void spokei_tls_use(struct spokei_tls_link *link)
-{
-	link->used = true;
-	if (SPOKEI_UNLIKELY(link->warm.next == NULL))
-		spokei_tls_warm_up(link);
-}
-
-/* The functions of an open stream. */
-ssize_t spokei_tls_read(struct spokei_stream *stream, void *bytes, size_t len);
-size_t spokei_tls_pending(const struct spokei_stream *stream);
-ssize_t spokei_tls_write(struct spokei_stream *stream, const struct iovec *parts, int count);
-int spokei_tls_flush(struct spokei_stream *stream);
-int spokei_tls_shut(struct spokei_stream *stream);
 
 /* --- handshake.c */
 
 int spokei_tls_open(struct spokei_stream *stream);
 
 /* Returns for what a stream that is not open has its descriptor watched, but for bytes in `lag`. */
-unsigned spokei_tls_handshake_wants(const struct spokei_tls_link *link);
+static inline unsigned spokei_tls_handshake_wants(const struct spokei_tls_link *link)
+{
+	if (link->handshake->stage == SPOKEI_TLS_AWAY)
+		return 0;
+	return link->node.next && !link->handshake->dying ? 0 : SPOKE_IO_READ;
+}
 
 /* Ends the handshake of a stream that is closed. A step that is away ends by itself. */
 void spokei_tls_end_handshake(struct spokei_tls_link *link);
 
-/* Prepares the queues of handshakes. */
+/* Prepares the queues of handshakes, and the kinds of accepted streams until their ClientHello is
+ * whole. */
 void spokei_tls_open_init(struct spokei_tls *tls);
-
-/* Writes the kind of accepted streams until their ClientHello is whole, without its owner. */
-void spokei_tls_collector(struct spokei_stream_kind *ret);
 
 /* --- reload.c */
 
@@ -330,6 +322,17 @@ SPOKE_MUST_USE int spokei_tls_reload_new(struct spokei_tls *tls,
 void spokei_tls_reload_free(struct spokei_tls_reload *reload);
 
 /* --- tls.c */
+
+/* Lets the stream keep the library's buffers for a while: it is not in `warm`. */
+void spokei_tls_warm_up(struct spokei_tls_link *link);
+
+/* Notes that the stream has had a record. */
+static inline void spokei_tls_use(struct spokei_tls_link *link)
+{
+	link->used = true;
+	if (SPOKEI_UNLIKELY(link->warm.next == NULL))
+		spokei_tls_warm_up(link);
+}
 
 /* Ends a use of the owner's part, and frees it after the last one. */
 void spokei_tls_drop(struct spokei_tls *tls);
