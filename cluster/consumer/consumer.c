@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a consumer: made, subscribed, drained, ended and freed. */
+/* The life of a consumer: made, subscribed, drained, ended and freed. Its present state and its
+ * tickets, as users see them. */
 #include "cluster/consumer/consumer.h"
 
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
+#include "cluster/call/retry.h"
 #include "cluster/config/credentials.h"
 #include "cluster/config/places.h"
 #include "cluster/consumer/parts.h"
@@ -20,6 +22,11 @@
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 #include "transport/stream/tls/tls.h"
+
+#include <spoke/consumer.h>
+#include <spoke/tls.h>
+
+#include <string.h>
 
 #define ENDPOINTS_MAX 1024u
 
@@ -57,76 +64,14 @@ static int read_further(struct spoke_consumer *consumer,
 	return SPOKE_OK;
 }
 
-/* Keeps a copy of a provider's URL; without memory the last copy stays. */
-static void keep_provided(struct spoke_consumer *consumer, const struct spoke_url *url)
-{
-	const struct spoke_env *env = consumer->engine->env;
-	size_t size = spoke_url_print(url, SPOKE_URL_WHOLE, NULL, 0) + 1;
-	char *text = spokei_alloc(env, 1, size);
-	struct spoke_url copy;
-
-	if (text == NULL)
-		return;
-	(void)spoke_url_print(url, SPOKE_URL_WHOLE, text, size);
-	if (spoke_url_parse(env, text, size - 1, &copy, NULL) == SPOKE_OK) {
-		spoke_url_fini(&consumer->settings->provided);
-		consumer->settings->provided = copy;
-	}
-	spokei_free(env, text, 1, size);
-}
-
-/* The first provider of the service sets what the consumer leaves open. */
-static void consumer_listed(void *arg, const struct spoke_url *urls, size_t count)
-{
-	struct spoke_consumer *consumer = arg;
-	struct spokei_consumer_settings *settings = consumer->settings;
-	size_t first = 0;
-
-	consumer->caller->awaits_list = false;
-	while (first < count && strcmp(spokei_places_service(&urls[first]), settings->service) != 0)
-		first++;
-	if (first == count)
-		return;
-	keep_provided(consumer, &urls[first]);
-	spokei_settings_renew(&settings->keys);
-	spokei_consumer_inherit(consumer);
-}
-
-/* An operator has changed settings of calls; without memory the last ones stay. */
-static void consumer_ruled(void *arg, const struct spokei_overrides *rules)
-{
-	struct spoke_consumer *consumer = arg;
-	struct spoke_url ruled;
-
-	if (spokei_override_calls(rules, &ruled))
-		return;
-	spoke_url_fini(&consumer->settings->ruled);
-	consumer->settings->ruled = ruled;
-	spokei_settings_renew(&consumer->settings->keys);
-	spokei_consumer_inherit(consumer);
-}
-
 static int subscribe(struct spoke_consumer *consumer, const struct spoke_consumer_options *options)
 {
-	const struct spokei_consumer_settings *settings = consumer->settings;
-
 	if (options->more_count > 0) {
 		spokei_event(consumer->engine, SPOKE_EINVAL,
 			     "option more_urls: a registry says where providers are");
 		return SPOKE_EINVAL;
 	}
-	consumer->subscription->directory = consumer->directory;
-	consumer->subscription->listed = consumer_listed;
-	consumer->subscription->ruled = consumer_ruled;
-	consumer->subscription->of = (struct spokei_override_of){
-		.service = settings->service,
-		.version = settings->directory.version,
-		.group = settings->directory.group,
-		.application = spokei_keys_text(&settings->keys.in_force, SPOKEI_KEY_APPLICATION),
-	};
-	consumer->subscription->arg = consumer;
-	return spokei_subscription_begin(consumer->subscription, consumer->engine,
-					 &settings->keeper);
+	return spokei_subscription_begin(consumer);
 }
 
 /* A token must not go over plain TCP to another machine. */
@@ -186,6 +131,48 @@ static int add_endpoints(struct spoke_consumer *consumer,
 
 /* --- the end */
 
+/* --- its connections */
+
+/* Makes the link of a consumer, and the TLS of its connections. Returns 0 or an error, which the
+ * engine's newest event explains. */
+static int make_link(struct spoke_consumer *consumer, const struct spoke_consumer_options *options)
+{
+	const struct spokei_consumer_settings *settings = consumer->settings;
+	const struct spokei_tls_sources sources = {
+		.options = options->tls,
+		.of_url = spoke_url_get(&settings->url, "tls"),
+		.values = &settings->keys.in_force,
+		.section = SPOKEI_IN_CONSUMER,
+	};
+	enum spokei_tls_mode mode;
+	int error = spokei_settings_tls(consumer->engine, &sources, &mode, &consumer->tls);
+
+	if (error)
+		return error;
+	error = spokei_link_init(consumer->link, consumer->engine, &settings->limits);
+	if (error) {
+		spokei_tls_free(consumer->tls);
+		return error;
+	}
+	consumer->settings->keys.file.tls = consumer->tls;
+	consumer->link->connects = true;
+	consumer->peers_of_file = options->tls == NULL || options->tls->peers == NULL;
+	if (consumer->tls) {
+		consumer->link->stream = spokei_tls_kind(consumer->tls);
+		spokei_tls_watch(consumer->tls, spokei_conn_finish_stream);
+	}
+	return SPOKE_OK;
+}
+
+/* Frees both, after the last connection. */
+static void free_link(struct spoke_consumer *consumer)
+{
+	spokei_link_fini(consumer->link);
+	spokei_tls_free(consumer->tls);
+}
+
+/* --- the end */
+
 static void free_block(struct spoke_consumer *consumer)
 {
 	spokei_free(consumer->engine->env, spoke_container_of(consumer, struct block, consumer), 1,
@@ -214,7 +201,7 @@ static void consumer_bury(struct spokei_task *task)
 	spokei_directory_fini(consumer->directory);
 	spokei_balancer_state_fini(consumer->balancer_state, env);
 	spokei_filters_fini(consumer->filters, env);
-	spokei_consumer_unlink(consumer);
+	free_link(consumer);
 	spokei_credentials_fini(consumer->credentials);
 	spokei_settings_consumer_fini(env, consumer->settings);
 	free_block(consumer);
@@ -448,7 +435,7 @@ static int consumer_new(struct spoke_engine *engine, const struct spoke_consumer
 	consumer->settings->keys.file.credentials = consumer->credentials;
 	error = read_credentials(consumer, with);
 	if (error == 0)
-		error = spokei_consumer_link(consumer, with);
+		error = make_link(consumer, with);
 	if (error)
 		goto err_after_settings;
 	error = init_calls(consumer, with);
@@ -470,7 +457,7 @@ static int consumer_new(struct spoke_engine *engine, const struct spoke_consumer
 
 err_after_link:
 	spokei_caller_fini(consumer->caller);
-	spokei_consumer_unlink(consumer);
+	free_link(consumer);
 err_after_settings:
 	spokei_credentials_fini(consumer->credentials);
 	spokei_settings_consumer_fini(engine->env, consumer->settings);
@@ -496,4 +483,152 @@ struct spoke_consumer *spokei_consumer_calling(struct spokei_caller *caller)
 const struct spoke_consumer *spokei_consumer_of(struct spokei_member *member)
 {
 	return spoke_container_of(member, struct spoke_consumer, member);
+}
+
+/* --- the present state, for its user and for the page */
+
+size_t spoke_consumer_ready(const struct spoke_consumer *consumer)
+{
+	return spokei_directory_ready(consumer->directory);
+}
+
+size_t spoke_consumer_endpoints(const struct spoke_consumer *consumer,
+				struct spoke_endpoint_info *infos, size_t max)
+{
+	spokei_engine_refresh(consumer->engine);
+	return spokei_directory_infos(consumer->directory, infos, max);
+}
+
+bool spoke_consumer_tls(const struct spoke_consumer *consumer, size_t index,
+			struct spoke_tls_info *ret_info)
+{
+	const struct spokei_endpoint *endpoint = spokei_directory_next(consumer->directory, NULL);
+
+	while (endpoint && index-- > 0)
+		endpoint = spokei_directory_next(consumer->directory, endpoint);
+	return endpoint && spokei_endpoint_tls(endpoint, ret_info);
+}
+
+struct spokei_consumer_view spokei_consumer_look(const struct spoke_consumer *consumer)
+{
+	const struct spokei_consumer_settings *settings = consumer->settings;
+
+	return (struct spokei_consumer_view){
+		.service = settings->service,
+		.directory = consumer->directory,
+		.caller = consumer->caller,
+		.settings = &settings->calls,
+		.all = settings,
+		.tls = consumer->tls,
+		.heartbeat_ns = settings->limits.heartbeat_ns,
+	};
+}
+
+/* --- tickets and calls as users see them */
+
+const char *spoke_ticket_settlement_name(enum spoke_ticket_settlement settlement)
+{
+	switch (settlement) {
+	case SPOKE_TICKET_SUCCESS:
+		return "success";
+	case SPOKE_TICKET_EXHAUSTED:
+		return "exhausted";
+	case SPOKE_TICKET_EXPIRED:
+		return "expired";
+	case SPOKE_TICKET_CANCELLED:
+		return "cancelled";
+	case SPOKE_TICKET_REFUSED:
+		return "refused";
+	case SPOKE_TICKET_CLOSING:
+		return "closing";
+	}
+	return NULL;
+}
+
+/* Returns NULL if the ticket is settled, or was never one. */
+static struct spokei_call *ticket_of(const struct spoke_consumer *consumer,
+				     struct spoke_ticket ticket)
+{
+	struct spokei_call *call = NULL;
+
+	if (!spokei_engine_elsewhere(consumer->engine))
+		call = spokei_slab_get(&consumer->caller->calls, ticket.handle);
+	return call && call->retry && call->retry->ticket == SPOKEI_TICKET_HELD ? call : NULL;
+}
+
+bool spoke_ticket_ask(const struct spoke_consumer *consumer, struct spoke_ticket ticket,
+		      struct spoke_ticket_state *ret_state)
+{
+	const struct spokei_call *call = ticket_of(consumer, ticket);
+
+	if (call == NULL)
+		return false;
+	spokei_engine_refresh(consumer->engine);
+	spokei_ticket_look(call->retry, consumer->engine->begin_ns, ret_state);
+	return true;
+}
+
+size_t spoke_consumer_ticket_list(const struct spoke_consumer *consumer,
+				  struct spoke_ticket_info *infos, size_t max)
+{
+	const struct spoke_list *all = &consumer->caller->retry.tickets;
+	size_t count = 0;
+
+	if (spokei_engine_elsewhere(consumer->engine))
+		return 0;
+	spokei_engine_refresh(consumer->engine);
+	for (struct spoke_list *node = all->next; node != all; node = node->next) {
+		const struct spokei_retry_state *retry =
+			spoke_container_of(node, struct spokei_retry_state, of_tickets);
+
+		if (retry->ticket != SPOKEI_TICKET_HELD)
+			continue;
+		if (count < max) {
+			infos[count].ticket.handle = retry->call->handle;
+			infos[count].method = retry->call->method->name;
+			spokei_ticket_look(retry, consumer->engine->begin_ns, &infos[count].state);
+		}
+		count++;
+	}
+	return count;
+}
+
+int spoke_ticket_then(struct spoke_consumer *consumer, struct spoke_ticket ticket,
+		      spoke_ticket_done_fn done, void *arg)
+{
+	const struct spokei_call *call = ticket_of(consumer, ticket);
+	int error = spokei_engine_check(consumer->engine);
+
+	if (error)
+		return error;
+	if (call == NULL)
+		return SPOKE_ENOENT;
+	if (done == NULL)
+		return SPOKE_EINVAL;
+	if (call->retry->settle)
+		return SPOKE_EEXIST;
+	call->retry->settle = done;
+	call->retry->settle_arg = arg;
+	return SPOKE_OK;
+}
+
+bool spoke_ticket_cancel(struct spoke_consumer *consumer, struct spoke_ticket ticket)
+{
+	if (ticket_of(consumer, ticket) == NULL)
+		return false;
+	return spokei_call_cancel(consumer->caller, (struct spoke_call){ ticket.handle });
+}
+
+bool spoke_call_cancel(struct spoke_consumer *consumer, struct spoke_call call)
+{
+	return spokei_call_cancel(consumer->caller, call);
+}
+
+size_t spoke_consumer_tickets(const struct spoke_consumer *consumer, size_t *ret_bytes)
+{
+	const bool elsewhere = spokei_engine_elsewhere(consumer->engine);
+
+	if (ret_bytes)
+		*ret_bytes = elsewhere ? 0 : consumer->caller->retry.bytes;
+	return elsewhere ? 0 : consumer->caller->retry.tasks;
 }

@@ -4,6 +4,7 @@
  * user, its call and each post in flight hold a share, and the last one frees it. It begins and
  * ends on the engine's thread; other threads post what they want.
  */
+#include "core/engine/future.h"
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
@@ -11,7 +12,7 @@
 #include "cluster/consumer/parts.h"
 #include "core/engine/engine.h"
 #include "core/engine/figures.h"
-#include "core/engine/waiters.h"
+#include "core/value/builder.h"
 
 #include <spoke/future.h>
 #include <spoke/trace.h>
@@ -24,10 +25,8 @@ enum {
 };
 
 struct spoke_future {
-	struct spokei_desk *desk;
+	struct spokei_future shared;
 	struct spoke_method *method; /* while the desk is open */
-	atomic_uint shares;
-	atomic_uint state; /* OVER, THEN */
 	struct spokei_waiters waiters;
 	struct spoke_post begin;
 	struct spoke_post cancel;
@@ -40,46 +39,16 @@ struct spoke_future {
 	uint64_t posted_ns; /* from then until it reached the engine */
 	uint64_t until_ns;  /* all waits end */
 	struct spoke_call call;
-	struct spoke_result result; /* points into `bytes` */
-	unsigned char *bytes;
-	size_t bytes_len;
+	struct spoke_result result; /* points into bytes of `shared` */
 	struct spoke_span args;
 	struct spoke_call_options options;
 	const void *trace; /* that of the options, unaligned; NULL: none */
-	size_t size;       /* of this, with its copies */
 	unsigned char copies[];
 };
 
 static bool is_over(const struct spoke_future *future)
 {
-	return atomic_load_explicit(&future->state, memory_order_acquire) & OVER;
-}
-
-static void add_share(struct spoke_future *future)
-{
-	(void)atomic_fetch_add_explicit(&future->shares, 1, memory_order_relaxed);
-}
-
-static void drop_share(struct spoke_future *future)
-{
-	struct spokei_desk *desk = future->desk;
-
-	if (atomic_fetch_sub_explicit(&future->shares, 1, memory_order_acq_rel) > 1)
-		return;
-	spokei_free(desk->env, future->bytes, 1, future->bytes_len);
-	spokei_free(desk->env, future, 1, future->size);
-	spokei_desk_drop(desk);
-}
-
-/* Posts to the engine's thread, with a share. Returns false if the consumer is gone. */
-static bool post(struct spoke_future *future, struct spoke_post *what)
-{
-	if (!spokei_desk_enter(future->desk))
-		return false;
-	add_share(future);
-	spoke_engine_post(future->desk->engine, what);
-	spokei_desk_leave(future->desk);
-	return true;
+	return spokei_future_marks(&future->shared) & OVER;
 }
 
 /* --- the end, on the engine's thread */
@@ -107,11 +76,8 @@ static void keep_result(struct spoke_future *future, const struct spoke_result *
 
 	*result = *from;
 	result->queued_ns += future->posted_ns;
-	if (len) {
-		at = spokei_alloc_unset(future->desk->env, len);
-		future->bytes = at;
-		future->bytes_len = len;
-	}
+	if (len)
+		at = spokei_future_bytes(&future->shared, len);
 	if (len && at == NULL) {
 		if (from->error != SPOKE_EDEFERRED)
 			result->error = SPOKE_ENOMEM;
@@ -133,10 +99,10 @@ static void finish_future(void *arg, const struct spoke_result *result)
 	struct spoke_future *future = arg;
 
 	keep_result(future, result);
-	if (atomic_fetch_or_explicit(&future->state, OVER, memory_order_acq_rel) & THEN)
+	if (spokei_future_mark(&future->shared, OVER) & THEN)
 		future->then(future->then_arg, &future->result);
-	spokei_waiters_end(&future->waiters, future->desk);
-	drop_share(future);
+	spokei_waiters_end(&future->waiters, future->shared.desk);
+	spokei_future_drop(&future->shared);
 }
 
 /* --- the beginning and the progress, on the engine's thread */
@@ -144,14 +110,14 @@ static void finish_future(void *arg, const struct spoke_result *result)
 /* Calls, unless the future is cancelled, late or closed. *ret_text: why the call was refused. */
 static int try_call(struct spoke_future *future, struct spoke_span *ret_text)
 {
-	struct spoke_engine *engine = future->desk->engine;
+	struct spoke_engine *engine = future->shared.desk->engine;
 	struct spoke_call_options *options = &future->options;
 	struct spoke_trace_context trace;
 	int error;
 
 	if (engine->begin_ns > future->begun_ns)
 		future->posted_ns = engine->begin_ns - future->begun_ns;
-	if (spokei_desk_closed(future->desk)) {
+	if (spokei_desk_closed(future->shared.desk)) {
 		/* The method is freed. */
 		spokei_count(engine, SPOKE_STAT_CALLS_REFUSED);
 		return SPOKE_ECLOSED;
@@ -176,18 +142,14 @@ static int try_call(struct spoke_future *future, struct spoke_span *ret_text)
 }
 
 /* Begins the call, which takes over one share. */
-static void begin(struct spoke_future *future)
+static void begin_arrived(struct spoke_post *arrived)
 {
+	struct spoke_future *future = spoke_container_of(arrived, struct spoke_future, begin);
 	struct spoke_result refusal = { 0 };
 
 	refusal.error = try_call(future, &refusal.error_text);
 	if (refusal.error)
 		finish_future(future, &refusal);
-}
-
-static void begin_arrived(struct spoke_post *arrived)
-{
-	begin(spoke_container_of(arrived, struct spoke_future, begin));
 }
 
 /* The beginning was posted before, and a consumer outlives its calls. */
@@ -197,7 +159,7 @@ static void cancel_arrived(struct spoke_post *arrived)
 
 	if (!is_over(future))
 		(void)spokei_call_cancel(future->method->caller, future->call);
-	drop_share(future);
+	spokei_future_drop(&future->shared);
 }
 
 static void told_arrived(struct spoke_post *arrived)
@@ -205,7 +167,7 @@ static void told_arrived(struct spoke_post *arrived)
 	struct spoke_future *future = spoke_container_of(arrived, struct spoke_future, told);
 
 	future->then(future->then_arg, &future->result);
-	drop_share(future);
+	spokei_future_drop(&future->shared);
 }
 
 /* --- functions for any thread */
@@ -229,16 +191,14 @@ static struct spoke_future *make(struct spokei_desk *desk, struct spoke_method *
 	if (future == NULL)
 		return NULL;
 	*future = (struct spoke_future){
-		.desk = desk,
+		.shared = spokei_future_make(desk, size),
 		.method = method,
 		.begin.run = begin_arrived,
 		.cancel.run = cancel_arrived,
 		.told.run = told_arrived,
 		.args.len = args.len,
 		.options = *options,
-		.size = size,
 	};
-	atomic_init(&future->shares, 1);
 	at = future->copies;
 	future->args.data = copy_bytes(&at, args.data, args.len);
 	future->options.attachments.data = copy_bytes(&at, attachments.data, attachments.len);
@@ -257,6 +217,7 @@ int spoke_future_start(struct spoke_method *method, struct spoke_span args,
 	struct spoke_engine *engine = method->caller->engine;
 	struct spoke_future *future;
 	struct spokei_desk *desk;
+	int error;
 
 	if (method->caller->pushes)
 		return SPOKE_EINVAL;
@@ -276,15 +237,10 @@ int spoke_future_start(struct spoke_method *method, struct spoke_span args,
 		spokei_later(spokei_method_longest(method, &future->options), MARGIN_NS));
 	if (future->options.timeout_ns == 0)
 		future->options.timeout_ns = method->settings.timeout_ns;
-	if (spokei_engine_here(engine)) {
-		add_share(future);
-		begin(future);
-	} else if (!post(future, &future->begin)) {
-		drop_share(future);
-		return SPOKE_ECLOSED;
-	}
-	*ret_future = future;
-	return SPOKE_OK;
+	error = spokei_future_begin(&future->shared, &future->begin);
+	if (error == SPOKE_OK)
+		*ret_future = future;
+	return error;
 }
 
 void spoke_future_free(struct spoke_future *future)
@@ -292,7 +248,7 @@ void spoke_future_free(struct spoke_future *future)
 	if (future == NULL)
 		return;
 	spoke_future_cancel(future);
-	drop_share(future);
+	spokei_future_drop(&future->shared);
 }
 
 const struct spoke_result *spoke_future_result(const struct spoke_future *future)
@@ -302,45 +258,45 @@ const struct spoke_result *spoke_future_result(const struct spoke_future *future
 
 int spoke_future_then(struct spoke_future *future, spoke_call_done_fn done, void *arg)
 {
-	if (spokei_desk_forked(future->desk))
+	if (spokei_desk_forked(future->shared.desk))
 		return SPOKE_EFORKED;
 	if (atomic_exchange_explicit(&future->has_then, true, memory_order_relaxed))
 		return SPOKE_ESTATE;
 	future->then = done;
 	future->then_arg = arg;
-	if (!(atomic_fetch_or_explicit(&future->state, THEN, memory_order_acq_rel) & OVER))
+	if (!(spokei_future_mark(&future->shared, THEN) & OVER))
 		return SPOKE_OK;
-	return post(future, &future->told) ? SPOKE_OK : SPOKE_ECLOSED;
+	return spokei_future_post(&future->shared, &future->told) ? SPOKE_OK : SPOKE_ECLOSED;
 }
 
 void spoke_future_cancel(struct spoke_future *future)
 {
-	if (is_over(future) || spokei_desk_forked(future->desk) ||
+	if (is_over(future) || spokei_desk_forked(future->shared.desk) ||
 	    atomic_exchange_explicit(&future->cancelled, true, memory_order_relaxed))
 		return;
 	/* Without its consumer the future has ended, or is about to. */
-	(void)post(future, &future->cancel);
+	(void)spokei_future_post(&future->shared, &future->cancel);
 }
 
 /* --- waiting */
 
 int spoke_future_wait(struct spoke_future *future)
 {
-	const struct spoke_env *env = future->desk->env;
+	const struct spoke_env *env = future->shared.desk->env;
 	int error;
 
 	/* After the consumer has gone, the engine's thread may have ended. */
-	if (is_over(future) && spokei_desk_closed(future->desk))
+	if (is_over(future) && spokei_desk_closed(future->shared.desk))
 		return SPOKE_OK;
-	if (spokei_desk_here(future->desk))
+	if (spokei_desk_here(future->shared.desk))
 		return SPOKE_ETHREAD;
 	if (is_over(future))
 		return SPOKE_OK;
-	if (spokei_desk_forked(future->desk))
+	if (spokei_desk_forked(future->shared.desk))
 		return SPOKE_EFORKED;
 	if (env->now(env->ctx) >= future->until_ns)
 		return SPOKE_ESTATE;
-	error = spokei_waiters_wait(&future->waiters, future->desk, future->until_ns);
+	error = spokei_waiters_wait(&future->waiters, future->shared.desk, future->until_ns);
 	return error == SPOKE_ESTATE && is_over(future) ? SPOKE_OK : error;
 }
 
@@ -379,5 +335,33 @@ int spoke_call_wait(struct spoke_method *method, struct spoke_span args,
 		}
 	}
 	spoke_future_free(future);
+	return error;
+}
+
+/* --- arguments made in place: they are packed on the stack of the calling thread */
+
+int spoke_future_start_with(struct spoke_method *method, struct spoke_args args,
+			    struct spoke_future **ret_future)
+{
+	struct spokei_packed packed;
+	int error = spokei_args_pack(method->caller->engine->env, args, &packed);
+
+	if (error == SPOKE_OK)
+		error = spoke_future_start(method, packed.values, NULL, ret_future);
+	spokei_packed_free(&packed);
+	return error;
+}
+
+int spoke_call_wait_with(struct spoke_method *method, struct spoke_args args,
+			 struct spoke_future **ret_future)
+{
+	struct spokei_packed packed;
+	int error = spokei_args_pack(method->caller->engine->env, args, &packed);
+
+	if (error == SPOKE_OK)
+		error = spoke_call_wait(method, packed.values, NULL, ret_future);
+	else if (ret_future)
+		*ret_future = NULL;
+	spokei_packed_free(&packed);
 	return error;
 }

@@ -12,7 +12,6 @@
 
 #include <stdatomic.h>
 
-struct spoke_consumer_options;
 struct spokei_balancer_state;
 struct spokei_caller;
 struct spokei_consumer_settings;
@@ -56,20 +55,5 @@ void spokei_consumer_inherit(struct spoke_consumer *consumer);
 
 /* Sets the limits of its calls to those of the settings. */
 void spokei_consumer_limit(struct spoke_consumer *consumer);
-
-/* Makes the link of a consumer, and the TLS of its connections. Returns 0 or an error, which the
- * engine's newest event explains. */
-SPOKE_MUST_USE int spokei_consumer_link(struct spoke_consumer *consumer,
-					const struct spoke_consumer_options *options);
-
-/* Returns whether the connections may carry calls of this service: the file does not set other
- * tls.peers for it. */
-bool spokei_consumer_expects(const struct spoke_consumer *consumer, const char *service);
-
-/* Frees both, after the last connection. */
-void spokei_consumer_unlink(struct spoke_consumer *consumer);
-
-/* Renews the settings of all methods after those of the consumer have changed. */
-void spokei_methods_inherit(struct spoke_consumer *consumer);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes the settings of a consumer and of its methods from defaults, URLs, the file and options,
- * and applies each reload of the file. */
+ * and applies each reload of the file. Makes the methods. */
 #include "cluster/consumer/settings.h"
 
 #include "cluster/call/caller.h"
@@ -11,6 +11,8 @@
 #include "core/engine/engine.h"
 
 #include <spoke/consumer.h>
+
+#include <string.h>
 
 #define NO_PLACE "consumer" /* scheme of a URL that names a service without an address */
 
@@ -26,10 +28,10 @@ int spokei_settings_method_values(const struct spokei_consumer_settings *setting
 	return spokei_settings_read_method(&settings->keys, name, &code, ret);
 }
 
-int spokei_settings_method(const struct spokei_consumer_settings *settings,
-			   const struct spokei_method_name *name,
-			   const struct spoke_method_options *options,
-			   struct spokei_call_settings *ret)
+/* Reads the settings of a method. */
+static int read_method(const struct spokei_consumer_settings *settings,
+		       const struct spokei_method_name *name,
+		       const struct spoke_method_options *options, struct spokei_call_settings *ret)
 {
 	struct spokei_key_values values;
 	int error = spokei_settings_method_values(settings, name, options, &values);
@@ -41,6 +43,38 @@ int spokei_settings_method(const struct spokei_consumer_settings *settings,
 
 /* --- changes */
 
+/* All methods with the consumer's balancer share its state. */
+static void choose_balancer_state(struct spoke_consumer *consumer, struct spoke_method *method)
+{
+	const struct spoke_balancer *balancer = method->settings.balancer;
+
+	if (balancer == consumer->balancer_state->balancer) {
+		method->balancer_state = consumer->balancer_state;
+		return;
+	}
+	method->balancer_state = &method->own_balancer_state;
+	if (method->own_balancer_state.balancer == balancer)
+		return;
+	spokei_balancer_state_fini(&method->own_balancer_state, consumer->engine->env);
+	spokei_balancer_state_init(&method->own_balancer_state, balancer);
+}
+
+/* Renews the settings of all methods after those of the consumer have changed. */
+static void renew_methods(struct spoke_consumer *consumer)
+{
+	struct spoke_list *methods = &consumer->caller->methods;
+
+	for (struct spoke_list *node = methods->next; node != methods; node = node->next) {
+		struct spoke_method *method = spoke_container_of(node, struct spoke_method, node);
+		const struct spokei_method_name name = { method->service, method->name };
+
+		/* The options passed this check before, and a provider's settings cannot fail. */
+		(void)!read_method(consumer->settings, &name, &method->said, &method->settings);
+		spokei_method_apply(method);
+		choose_balancer_state(consumer, method);
+	}
+}
+
 void spokei_consumer_inherit(struct spoke_consumer *consumer)
 {
 	struct spokei_consumer_settings *settings = consumer->settings;
@@ -50,7 +84,7 @@ void spokei_consumer_inherit(struct spoke_consumer *consumer)
 		spokei_balancer_state_fini(consumer->balancer_state, consumer->engine->env);
 		spokei_balancer_state_init(consumer->balancer_state, settings->calls.balancer);
 	}
-	spokei_methods_inherit(consumer);
+	renew_methods(consumer);
 }
 
 static void apply_link(void *owner)
@@ -157,9 +191,10 @@ static const char *find_text(const struct spokei_consumer_settings *settings,
 	return text ? text : "";
 }
 
-void spokei_settings_which(const struct spokei_consumer_settings *settings,
-			   struct spoke_span service, const char **ret_version,
-			   const char **ret_group)
+/* Finds version and group of another service: the URL's, else the file's. Valid until the next
+ * reload. */
+static void find_which(const struct spokei_consumer_settings *settings, struct spoke_span service,
+		       const char **ret_version, const char **ret_group)
 {
 	*ret_version = find_text(settings, service, SPOKEI_KEY_VERSION);
 	*ret_group = find_text(settings, service, SPOKEI_KEY_GROUP);
@@ -262,4 +297,110 @@ void spokei_settings_consumer_fini(const struct spoke_env *env,
 	spoke_url_fini(&settings->ruled);
 	spoke_url_fini(&settings->provided);
 	spoke_url_fini(&settings->url);
+}
+
+/* --- the methods of a consumer */
+
+static const char *text_or(const char *text, const char *otherwise)
+{
+	return text ? text : otherwise;
+}
+
+/* Rejects a policy or a balancer that cannot be used. */
+static int check_options(struct spoke_engine *engine, const struct spoke_method_options *options)
+{
+	const struct spoke_policy *policy = options->policy;
+	const struct spoke_balancer *balancer = options->balancer;
+
+	if ((policy == NULL || policy->next) && (balancer == NULL || balancer->pick))
+		return SPOKE_OK;
+	spokei_event(engine, SPOKE_EINVAL, "method: a %s without its function",
+		     policy && policy->next == NULL ? "policy" : "balancer");
+	return SPOKE_EINVAL;
+}
+
+/* Returns whether the connections may carry calls of this service: the file does not set other
+ * tls.peers for it. */
+static bool expects_peers(const struct spoke_consumer *consumer, const char *service)
+{
+	const struct spokei_consumer_settings *settings = consumer->settings;
+	const struct spoke_span other = { service, strlen(service) };
+	const char *asked = spokei_config_text(settings->keys.file.config, SPOKEI_IN_SERVICE, other,
+					       SPOKEI_KEY_TLS_PEERS);
+	const char *expected = settings->keys.in_force.text[SPOKEI_KEY_TLS_PEERS];
+
+	if (consumer->tls == NULL || !consumer->peers_of_file || asked == NULL)
+		return true;
+	return expected && strcmp(asked, expected) == 0;
+}
+
+/* The names that providers have to bear are those of a connection. */
+static int check_peers(const struct spoke_consumer *consumer, const char *service)
+{
+	if (service == NULL || *service == '\0' || expects_peers(consumer, service))
+		return SPOKE_OK;
+	spokei_event(consumer->engine, SPOKE_EINVAL,
+		     "method: %s has tls.peers of its own; make a consumer whose URL names it",
+		     service);
+	return SPOKE_EINVAL;
+}
+
+/* Keeps what settings are made of: all but the texts, which are borrowed. */
+static void keep_options(struct spoke_method *method, const struct spoke_method_options *options)
+{
+	method->said = *options;
+	method->said.service = method->said.version = method->said.group = NULL;
+	method->said.types = method->said.type_names = NULL;
+	method->said.fallback = (struct spoke_value){ 0 };
+}
+
+static int add_method(struct spoke_consumer *consumer, const char *name,
+		      const struct spoke_method_options *options, struct spoke_method **ret_method)
+{
+	static const struct spoke_method_options defaults;
+	const struct spokei_consumer_settings *settings = consumer->settings;
+	struct spokei_method_presets presets = {
+		.service = settings->service,
+		.version = settings->directory.version,
+		.group = settings->directory.group,
+		.advice = settings->needs_service
+				  ? "write it into the URL, e.g. "
+				    "dubbo://127.0.0.1:20880/demo.EchoService, or into the options"
+				  : NULL,
+	};
+	struct spokei_method_name of;
+	int error = spokei_engine_check(consumer->engine);
+
+	if (error)
+		return error;
+	if (name == NULL)
+		return SPOKE_EINVAL;
+	options = options ? options : &defaults;
+	of.method = name;
+	of.service = spokei_span(text_or(options->service, settings->service),
+				 strlen(text_or(options->service, settings->service)));
+	if (options->service && *options->service)
+		find_which(settings, of.service, &presets.version, &presets.group);
+	error = check_options(consumer->engine, options);
+	if (error == 0)
+		error = check_peers(consumer, options->service);
+	if (error == 0)
+		error = read_method(settings, &of, options, &presets.settings);
+	if (error == 0)
+		error = spokei_method_new(consumer->caller, name, options, &presets, ret_method);
+	if (error)
+		return error;
+	keep_options(*ret_method, options);
+	choose_balancer_state(consumer, *ret_method);
+	return SPOKE_OK;
+}
+
+int spoke_consumer_method(struct spoke_consumer *consumer, const char *name,
+			  const struct spoke_method_options *options,
+			  struct spoke_method **ret_method)
+{
+	uint64_t begun = spokei_why_begin(consumer->engine);
+
+	return spokei_why_end(consumer->engine, begun,
+			      add_method(consumer, name, options, ret_method), "new method");
 }

@@ -49,21 +49,11 @@ SPOKE_MUST_USE int spokei_settings_consumer(struct spoke_engine *engine,
 void spokei_settings_consumer_fini(const struct spoke_env *env,
 				   struct spokei_consumer_settings *settings);
 
-/* Finds version and group of another service: the URL's, else the file's. Valid until the next
- * reload. */
-void spokei_settings_which(const struct spokei_consumer_settings *settings,
-			   struct spoke_span service, const char **ret_version,
-			   const char **ret_group);
-
-/* Reads the values of a method, or its settings. */
+/* Reads the values of a method. */
 SPOKE_MUST_USE int spokei_settings_method_values(const struct spokei_consumer_settings *settings,
 						 const struct spokei_method_name *name,
 						 const struct spoke_method_options *options,
 						 struct spokei_key_values *ret);
-SPOKE_MUST_USE int spokei_settings_method(const struct spokei_consumer_settings *settings,
-					  const struct spokei_method_name *name,
-					  const struct spoke_method_options *options,
-					  struct spokei_call_settings *ret);
 
 /* Checks the URL of a further endpoint: it must name the same service and repeat settings only. */
 SPOKE_MUST_USE int spokei_settings_further(struct spoke_engine *engine,

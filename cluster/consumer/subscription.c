@@ -3,6 +3,10 @@
  * consumer. */
 #include "cluster/consumer/subscription.h"
 
+#include "cluster/call/caller.h"
+#include "cluster/config/places.h"
+#include "cluster/consumer/parts.h"
+#include "cluster/consumer/settings.h"
 #include "cluster/discovery/keeper.h"
 #include "cluster/discovery/override.h"
 #include "cluster/discovery/provider_url.h"
@@ -24,20 +28,69 @@ static const char *const routers[] = {
 };
 #define ROUTERS_COUNT (sizeof(routers) / sizeof(routers[0]))
 
+/* --- settings that lists and rules bring */
+
+/* Keeps a copy of a provider's URL; without memory the last copy stays. */
+static void keep_provided(struct spoke_consumer *consumer, const struct spoke_url *url)
+{
+	const struct spoke_env *env = consumer->engine->env;
+	size_t size = spoke_url_print(url, SPOKE_URL_WHOLE, NULL, 0) + 1;
+	char *text = spokei_alloc(env, 1, size);
+	struct spoke_url copy;
+
+	if (text == NULL)
+		return;
+	(void)spoke_url_print(url, SPOKE_URL_WHOLE, text, size);
+	if (spoke_url_parse(env, text, size - 1, &copy, NULL) == SPOKE_OK) {
+		spoke_url_fini(&consumer->settings->provided);
+		consumer->settings->provided = copy;
+	}
+	spokei_free(env, text, 1, size);
+}
+
+/* The first provider of the service sets what the consumer leaves open. */
+static void note_listed(struct spoke_consumer *consumer, const struct spoke_url *urls, size_t count)
+{
+	struct spokei_consumer_settings *settings = consumer->settings;
+	size_t first = 0;
+
+	consumer->caller->awaits_list = false;
+	while (first < count && strcmp(spokei_places_service(&urls[first]), settings->service) != 0)
+		first++;
+	if (first == count)
+		return;
+	keep_provided(consumer, &urls[first]);
+	spokei_settings_renew(&settings->keys);
+	spokei_consumer_inherit(consumer);
+}
+
+/* An operator has changed settings of calls; without memory the last ones stay. */
+static void note_ruled(struct spoke_consumer *consumer, const struct spokei_overrides *rules)
+{
+	struct spoke_url ruled;
+
+	if (spokei_override_calls(rules, &ruled))
+		return;
+	spoke_url_fini(&consumer->settings->ruled);
+	consumer->settings->ruled = ruled;
+	spokei_settings_renew(&consumer->settings->keys);
+	spokei_consumer_inherit(consumer);
+}
+
 /* --- lists */
 
 static int pass_on(struct spokei_subscription *subscription, const struct spoke_url *urls,
 		   size_t count)
 {
-	subscription->listed(subscription->arg, urls, count);
-	return spokei_directory_set(subscription->directory, urls, count);
+	note_listed(subscription->consumer, urls, count);
+	return spokei_directory_set(subscription->consumer->directory, urls, count);
 }
 
 /* Passes on a list to which the rules are applied. */
 static int pass_on_ruled(struct spokei_subscription *subscription, const struct spoke_url *urls,
 			 size_t count)
 {
-	const struct spoke_env *env = subscription->engine->env;
+	const struct spoke_env *env = subscription->consumer->engine->env;
 	struct spoke_url *changed = spokei_alloc(env, count, sizeof(*changed));
 	int error = changed ? SPOKE_OK : SPOKE_ENOMEM;
 	size_t made = 0;
@@ -56,12 +109,12 @@ static int pass_on_ruled(struct spokei_subscription *subscription, const struct 
 static void tell_empty(struct spokei_subscription *subscription, size_t count)
 {
 	if (count > 0 || subscription->empty || subscription->keeper == NULL ||
-	    spokei_directory_listed(subscription->directory) > 0 ||
+	    spokei_directory_listed(subscription->consumer->directory) > 0 ||
 	    !spokei_keeper_has_categories(subscription->keeper))
 		return;
 	subscription->empty = true;
-	spokei_event(subscription->engine, SPOKE_ENOPROVIDER, "registry: %s has no providers",
-		     subscription->of.service);
+	spokei_event(subscription->consumer->engine, SPOKE_ENOPROVIDER,
+		     "registry: %s has no providers", subscription->of.service);
 }
 
 /* Looks for routers of the application of the first provider, as Java does. Names come from the
@@ -82,7 +135,7 @@ static void watch_routers(struct spokei_subscription *subscription, const struct
 	memcpy(subscription->application, name, len + 1);
 	if (++subscription->applications > APPLICATIONS_MAX) {
 		if (subscription->applications == APPLICATIONS_MAX + 1) {
-			spokei_event(subscription->engine, SPOKE_ELIMIT,
+			spokei_event(subscription->consumer->engine, SPOKE_ELIMIT,
 				     "registry: providers of %s have had %u application names; "
 				     "routers of further ones are not looked for until a restart",
 				     subscription->of.service, APPLICATIONS_MAX);
@@ -129,7 +182,7 @@ static bool tell_routers(struct spokei_subscription *subscription, const char *s
 		return false;
 	if (count > 0 && !(subscription->routed & 1u << kind)) {
 		subscription->routed |= 1u << kind;
-		spokei_event(subscription->engine, SPOKE_EUNSUPPORTED,
+		spokei_event(subscription->consumer->engine, SPOKE_EUNSUPPORTED,
 			     "registry: %zu routers of %s ignored, at %s%s%s; spoke has no routing "
 			     "rules",
 			     count, subscription->of.service, rule ? "config/dubbo/" : "",
@@ -155,7 +208,7 @@ static void tell_others(struct spokei_subscription *subscription,
 
 	subscription->others[source] = others;
 	if (changed && others > 0) {
-		spokei_event(subscription->engine, SPOKE_EUNSUPPORTED,
+		spokei_event(subscription->consumer->engine, SPOKE_EUNSUPPORTED,
 			     "registry: %zu configurators of %s ignored; they are for others, "
 			     "disabled, no override, or more than %u",
 			     others, subscription->of.service, SPOKEI_OVERRIDES_MAX);
@@ -176,12 +229,13 @@ static bool subscription_rules(void *arg, const char *service, const char *categ
 	tell_others(subscription, source, spokei_override_choose(&subscription->of, list));
 	if (spokei_override_equal(former, list))
 		return false;
-	spokei_event(subscription->engine, SPOKE_OK, "registry: %zu configurators of %s apply",
-		     list->count, subscription->of.service);
+	spokei_event(subscription->consumer->engine, SPOKE_OK,
+		     "registry: %zu configurators of %s apply", list->count,
+		     subscription->of.service);
 	spokei_url_list_fini(former);
 	*former = *list;
-	spokei_url_list_init(list, subscription->engine->env);
-	subscription->ruled(subscription->arg, &subscription->rules);
+	spokei_url_list_init(list, subscription->consumer->engine->env);
+	note_ruled(subscription->consumer, &subscription->rules);
 	return true;
 }
 
@@ -189,7 +243,7 @@ static bool subscription_rules(void *arg, const char *service, const char *categ
 
 static int publish(struct spokei_subscription *subscription, struct spokei_keeper *keeper)
 {
-	const struct spoke_env *env = subscription->engine->env;
+	const struct spoke_env *env = subscription->consumer->engine->env;
 	const struct spokei_override_of *of = &subscription->of;
 	const struct spokei_provider_parts parts = {
 		.service = of->service,
@@ -241,21 +295,28 @@ static int ask(struct spokei_subscription *subscription, struct spokei_keeper *k
 	return error;
 }
 
-int spokei_subscription_begin(struct spokei_subscription *subscription, struct spoke_engine *engine,
-			      const struct spokei_keeper_options *options)
+int spokei_subscription_begin(struct spoke_consumer *consumer)
 {
 	static const struct spokei_keeper_up up = {
 		.list = subscription_list,
 		.rules = subscription_rules,
 	};
+	const struct spokei_consumer_settings *settings = consumer->settings;
+	const char *application = spokei_keys_text(&settings->keys.in_force,
+						   SPOKEI_KEY_APPLICATION);
+	struct spokei_subscription *subscription = consumer->subscription;
 	struct spokei_keeper *keeper;
 	int error;
 
-	subscription->engine = engine;
-	if (*subscription->of.application == '\0')
-		subscription->of.application = APPLICATION;
-	spokei_overrides_init(&subscription->rules, engine->env);
-	error = spokei_keeper_new(engine, options, &up, subscription, &keeper);
+	subscription->consumer = consumer;
+	subscription->of = (struct spokei_override_of){
+		.service = settings->service,
+		.version = settings->directory.version,
+		.group = settings->directory.group,
+		.application = *application ? application : APPLICATION,
+	};
+	spokei_overrides_init(&subscription->rules, consumer->engine->env);
+	error = spokei_keeper_new(consumer->engine, &settings->keeper, &up, subscription, &keeper);
 	if (error)
 		return error;
 	error = ask(subscription, keeper);
@@ -273,6 +334,6 @@ void spokei_subscription_end(struct spokei_subscription *subscription)
 
 	subscription->keeper = NULL;
 	spokei_keeper_free(keeper);
-	if (subscription->engine)
+	if (subscription->consumer)
 		spokei_overrides_fini(&subscription->rules);
 }

@@ -11,24 +11,16 @@
 
 #include <stddef.h>
 
-struct spoke_engine;
-struct spokei_directory;
+struct spoke_consumer;
 struct spokei_keeper;
-struct spokei_keeper_options;
 
 /* Zero-initialised: not begun. */
 struct spokei_subscription {
 	struct spokei_keeper
 		*keeper; /* NULL: there is no registry, or the subscription has ended */
-	struct spokei_directory *directory;
-	/* Called with each list before the directory gets it. */
-	void (*listed)(void *arg, const struct spoke_url *urls, size_t count);
-	/* Called when the rules of operators have changed, with their settings of calls. */
-	void (*ruled)(void *arg, const struct spokei_overrides *rules);
-	void *arg;
-	struct spokei_override_of of;  /* the consumer */
-	struct spokei_overrides rules; /* those that apply to it */
-	struct spoke_engine *engine;
+	struct spoke_consumer *consumer;        /* NULL: not begun */
+	struct spokei_override_of of;           /* the consumer */
+	struct spokei_overrides rules;          /* those that apply to it */
 	size_t others[SPOKEI_OVERRIDE_SOURCES]; /* rules that do not apply */
 	char application[129]; /* the name of providers for which routers were looked for last */
 	unsigned applications; /* such names so far */
@@ -36,12 +28,9 @@ struct spokei_subscription {
 	bool empty;            /* an empty list was logged */
 };
 
-/* Subscribes to the providers of the service. The user of this function sets the other fields
- * before; the directory is borrowed until the end. Returns 0, ENOMEM, ELIMIT, or an error that the
- * engine's newest event explains. */
-SPOKE_MUST_USE int spokei_subscription_begin(struct spokei_subscription *subscription,
-					     struct spoke_engine *engine,
-					     const struct spokei_keeper_options *options);
+/* Subscribes to the providers of the service of a consumer. Returns 0, ENOMEM, ELIMIT, or an error
+ * that the engine's newest event explains. */
+SPOKE_MUST_USE int spokei_subscription_begin(struct spoke_consumer *consumer);
 
 /* Ends the subscription; the directory keeps its list. */
 void spokei_subscription_end(struct spokei_subscription *subscription);

@@ -10,8 +10,8 @@
 #include "cluster/lease/view.h"
 #include "core/base/pace.h"
 #include "core/engine/desk.h"
+#include "core/engine/future.h"
 #include "core/engine/roll.h"
-#include "core/engine/waiters.h"
 #include "core/text/encoding.h"
 
 #include <spoke/engine.h>
@@ -333,12 +333,10 @@ enum {
 };
 
 struct spoke_lease_future {
+	struct spokei_future shared;
 	struct spokei_lease_mirror mirror; /* the argument of the lease's callbacks */
-	struct spokei_desk *desk;
-	struct spoke_leases *leases; /* while the desk is open */
+	struct spoke_leases *leases;       /* while the desk is open */
 	struct spokei_lease_clock clock;
-	atomic_uint shares;
-	atomic_uint state; /* TOLD, GIVEN */
 	struct spokei_waiters told;
 	struct spokei_waiters released;
 	struct spoke_post begin;
@@ -346,11 +344,8 @@ struct spoke_lease_future {
 	struct spoke_lease lease; /* set when it begins; for other threads from TOLD on */
 	bool held;                /* told as held, and neither lost nor released. Engine's thread */
 	int released_error;       /* set before `released` */
-	struct spoke_lease_answer answer; /* points into `bytes` */
-	unsigned char *bytes;
-	size_t bytes_len;
+	struct spoke_lease_answer answer; /* points into bytes of `shared` */
 	struct spoke_lease_options options;
-	size_t size; /* of this, with the name */
 	char name[];
 };
 
@@ -362,39 +357,12 @@ static struct spoke_lease_future *future_of(void *arg)
 
 static bool is_told(const struct spoke_lease_future *future)
 {
-	return atomic_load_explicit(&future->state, memory_order_acquire) & TOLD;
+	return spokei_future_marks(&future->shared) & TOLD;
 }
 
 static bool is_given(const struct spoke_lease_future *future)
 {
-	return atomic_load_explicit(&future->state, memory_order_acquire) & GIVEN;
-}
-
-static void add_share(struct spoke_lease_future *future)
-{
-	(void)atomic_fetch_add_explicit(&future->shares, 1, memory_order_relaxed);
-}
-
-static void drop_share(struct spoke_lease_future *future)
-{
-	struct spokei_desk *desk = future->desk;
-
-	if (atomic_fetch_sub_explicit(&future->shares, 1, memory_order_acq_rel) > 1)
-		return;
-	spokei_free(desk->env, future->bytes, 1, future->bytes_len);
-	spokei_free(desk->env, future, 1, future->size);
-	spokei_desk_drop(desk);
-}
-
-/* Posts to the engine's thread, with a share. Returns false if the leases are gone. */
-static bool post(struct spoke_lease_future *future, struct spoke_post *what)
-{
-	if (!spokei_desk_enter(future->desk))
-		return false;
-	add_share(future);
-	spoke_engine_post(future->desk->engine, what);
-	spokei_desk_leave(future->desk);
-	return true;
+	return spokei_future_marks(&future->shared) & GIVEN;
 }
 
 /* --- futures, on the engine's thread */
@@ -403,24 +371,24 @@ static bool post(struct spoke_lease_future *future, struct spoke_post *what)
 static void keep_answer(struct spoke_lease_future *future, const struct spoke_lease_answer *from)
 {
 	size_t len = from->text.len;
+	unsigned char *bytes;
 
 	future->answer = *from;
 	future->answer.text = (struct spoke_span){ "", 0 };
 	if (len == 0)
 		return;
-	future->bytes = spokei_alloc_unset(future->desk->env, len);
-	if (future->bytes == NULL)
+	bytes = spokei_future_bytes(&future->shared, len);
+	if (bytes == NULL)
 		return;
-	future->bytes_len = len;
-	memcpy(future->bytes, from->text.data, len);
-	future->answer.text = (struct spoke_span){ future->bytes, len };
+	memcpy(bytes, from->text.data, len);
+	future->answer.text = (struct spoke_span){ bytes, len };
 }
 
 static void finish_ask(struct spoke_lease_future *future, const struct spoke_lease_answer *answer)
 {
 	keep_answer(future, answer);
-	(void)atomic_fetch_or_explicit(&future->state, TOLD, memory_order_acq_rel);
-	spokei_waiters_end(&future->told, future->desk);
+	(void)spokei_future_mark(&future->shared, TOLD);
+	spokei_waiters_end(&future->told, future->shared.desk);
 }
 
 /* The share of the lease stays with one that is held. */
@@ -432,7 +400,7 @@ static void ask_told(void *arg, struct spoke_lease lease, const struct spoke_lea
 	(void)lease;
 	if (answer->error) {
 		finish_ask(future, answer);
-		drop_share(future);
+		spokei_future_drop(&future->shared);
 		return;
 	}
 	future->held = true;
@@ -447,7 +415,7 @@ static void lease_lost(void *arg, struct spoke_lease lease, enum spoke_lease_los
 	future->held = false;
 	if (future->options.lost && !is_given(future))
 		future->options.lost(future->options.arg, lease, why);
-	drop_share(future);
+	spokei_future_drop(&future->shared);
 }
 
 static int try_ask(struct spoke_lease_future *future)
@@ -456,7 +424,7 @@ static int try_ask(struct spoke_lease_future *future)
 	struct spokei_lease *lease;
 	int error;
 
-	if (spokei_desk_closed(future->desk))
+	if (spokei_desk_closed(future->shared.desk))
 		return SPOKE_ECLOSED;
 	if (is_given(future))
 		return SPOKE_ECANCELED;
@@ -472,26 +440,23 @@ static int try_ask(struct spoke_lease_future *future)
 }
 
 /* Begins the ask, which takes over one share. */
-static void begin(struct spoke_lease_future *future)
+static void begin_arrived(struct spoke_post *arrived)
 {
+	struct spoke_lease_future *future = spoke_container_of(arrived, struct spoke_lease_future,
+							       begin);
 	const struct spoke_lease_answer refusal = { .error = try_ask(future) };
 
 	if (refusal.error == SPOKE_OK)
 		return;
 	finish_ask(future, &refusal);
-	drop_share(future);
-}
-
-static void begin_arrived(struct spoke_post *arrived)
-{
-	begin(spoke_container_of(arrived, struct spoke_lease_future, begin));
+	spokei_future_drop(&future->shared);
 }
 
 static void finish_release(struct spoke_lease_future *future, int error)
 {
 	future->released_error = error;
-	spokei_waiters_end(&future->released, future->desk);
-	drop_share(future);
+	spokei_waiters_end(&future->released, future->shared.desk);
+	spokei_future_drop(&future->shared);
 }
 
 static void release_done(void *arg, int error)
@@ -506,7 +471,7 @@ static void release(struct spoke_lease_future *future)
 	bool held = future->held;
 	int error = SPOKE_ENOENT;
 
-	if (!spokei_desk_closed(future->desk))
+	if (!spokei_desk_closed(future->shared.desk))
 		error = spoke_lease_release(future->lease, release_done, future);
 	if (error) {
 		finish_release(future, error);
@@ -514,7 +479,7 @@ static void release(struct spoke_lease_future *future)
 	}
 	future->held = false;
 	if (held)
-		drop_share(future);
+		spokei_future_drop(&future->shared);
 }
 
 static void release_arrived(struct spoke_post *arrived)
@@ -534,16 +499,14 @@ static struct spoke_lease_future *make(struct spoke_leases *leases, struct spoke
 	if (future == NULL)
 		return NULL;
 	*future = (struct spoke_lease_future){
-		.desk = desk,
+		.shared = spokei_future_make(desk, size),
 		.leases = leases,
 		.clock = leases->clock,
 		.begin.run = begin_arrived,
 		.release.run = release_arrived,
-		.size = size,
 	};
 	if (options)
 		future->options = *options;
-	atomic_init(&future->shares, 1);
 	memcpy(future->name, name, name_size);
 	return future;
 }
@@ -579,15 +542,10 @@ int spoke_lease_start(struct spoke_leases *leases, const char *name,
 		spokei_desk_drop(desk);
 		return SPOKE_ENOMEM;
 	}
-	if (spokei_engine_here(leases->engine)) {
-		add_share(future);
-		begin(future);
-	} else if (!post(future, &future->begin)) {
-		drop_share(future);
-		return SPOKE_ECLOSED;
-	}
-	*ret_future = future;
-	return SPOKE_OK;
+	error = spokei_future_begin(&future->shared, &future->begin);
+	if (error == SPOKE_OK)
+		*ret_future = future;
+	return error;
 }
 
 const struct spoke_lease_answer *spoke_lease_future_answer(const struct spoke_lease_future *future)
@@ -600,7 +558,7 @@ uint64_t spoke_lease_future_left(const struct spoke_lease_future *future)
 	uint64_t end_ns = atomic_load_explicit(&future->mirror.end_ns, memory_order_acquire);
 	uint64_t now_ns;
 
-	if (end_ns == 0 || is_given(future) || spokei_desk_forked(future->desk))
+	if (end_ns == 0 || is_given(future) || spokei_desk_forked(future->shared.desk))
 		return 0;
 	now_ns = spokei_lease_clock_now(&future->clock);
 	return now_ns < end_ns ? end_ns - now_ns : 0;
@@ -618,13 +576,13 @@ struct spoke_lease spoke_lease_future_lease(const struct spoke_lease_future *fut
  * before it leaves, so a later one may wait. Returns false if the leases are gone. */
 static bool give(struct spoke_lease_future *future)
 {
-	if (!spokei_desk_enter(future->desk))
+	if (!spokei_desk_enter(future->shared.desk))
 		return spokei_waiters_over(&future->released);
-	if (!(atomic_fetch_or_explicit(&future->state, GIVEN, memory_order_acq_rel) & GIVEN)) {
-		add_share(future);
-		spoke_engine_post(future->desk->engine, &future->release);
+	if (!(spokei_future_mark(&future->shared, GIVEN) & GIVEN)) {
+		spokei_future_share(&future->shared);
+		spoke_engine_post(future->shared.desk->engine, &future->release);
 	}
-	spokei_desk_leave(future->desk);
+	spokei_desk_leave(future->shared.desk);
 	return true;
 }
 
@@ -632,17 +590,17 @@ void spoke_lease_future_free(struct spoke_lease_future *future)
 {
 	if (future == NULL)
 		return;
-	if (!spokei_desk_forked(future->desk))
+	if (!spokei_desk_forked(future->shared.desk))
 		(void)give(future);
-	drop_share(future);
+	spokei_future_drop(&future->shared);
 }
 
 /* Returns why this thread may not wait; 0: it may. */
 static int check_wait(const struct spoke_lease_future *future)
 {
-	if (spokei_desk_here(future->desk))
+	if (spokei_desk_here(future->shared.desk))
 		return SPOKE_ETHREAD;
-	return spokei_desk_forked(future->desk) ? SPOKE_EFORKED : SPOKE_OK;
+	return spokei_desk_forked(future->shared.desk) ? SPOKE_EFORKED : SPOKE_OK;
 }
 
 int spoke_lease_future_wait(struct spoke_lease_future *future)
@@ -650,11 +608,11 @@ int spoke_lease_future_wait(struct spoke_lease_future *future)
 	int error;
 
 	/* After the leases have gone, the engine's thread may have ended. */
-	if (is_told(future) && spokei_desk_closed(future->desk))
+	if (is_told(future) && spokei_desk_closed(future->shared.desk))
 		return future->answer.error;
 	error = check_wait(future);
 	if (error == SPOKE_OK && !is_told(future))
-		error = spokei_waiters_wait(&future->told, future->desk, UINT64_MAX);
+		error = spokei_waiters_wait(&future->told, future->shared.desk, UINT64_MAX);
 	return error ? error : future->answer.error;
 }
 
@@ -667,7 +625,7 @@ int spoke_lease_future_release(struct spoke_lease_future *future)
 	if (!give(future))
 		return SPOKE_ENOENT;
 	if (!spokei_waiters_over(&future->released))
-		error = spokei_waiters_wait(&future->released, future->desk, UINT64_MAX);
+		error = spokei_waiters_wait(&future->released, future->shared.desk, UINT64_MAX);
 	return error ? error : future->released_error;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The precedence of settings: for each pair of sources in the table below, the lower row wins. */
+#include "cluster/call/method.h"
 #include "cluster/consumer/settings.h"
 #include "core/virtual/world.h"
 #include "tests/support/scene.h"
@@ -94,6 +95,7 @@ static struct spoke_config *config_of(const char *text)
 static struct spokei_call_settings settle(struct said *said)
 {
 	static const struct spokei_method_name echo = { { "demo.Echo", 9 }, "echo" };
+	struct spokei_key_values values;
 	struct spokei_consumer_settings settings;
 	struct spokei_call_settings calls;
 	char url[512];
@@ -107,7 +109,9 @@ static struct spokei_call_settings settle(struct said *said)
 		       said->texts[IN_PROVIDED]);
 	assert_int_equal(spoke_url_parse(&process.env, url, strlen(url), &settings.provided, NULL),
 			 0);
-	assert_int_equal(spokei_settings_method(&settings, &echo, &said->method, &calls), 0);
+	assert_int_equal(spokei_settings_method_values(&settings, &echo, &said->method, &values),
+			 0);
+	spokei_call_settings_fill(&values, &calls);
 	spokei_settings_consumer_fini(&process.env, &settings);
 	spoke_config_free(said->options.config);
 	return calls;

@@ -1,11 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The list of threads that wait is a stack, which only the engine's thread takes, as a whole. A
- * waiter is freed by its thread; or, if that gives up first, by the engine's thread.
- */
-#include "core/engine/waiters.h"
+/* Shares a future between threads, and wakes the threads that wait for it. */
+#include "core/engine/future.h"
 
 #include "core/base/env.h"
+
+#include <spoke/engine.h>
+
+void spokei_future_drop(struct spokei_future *future)
+{
+	struct spokei_desk *desk = future->desk;
+
+	if (atomic_fetch_sub_explicit(&future->shares, 1, memory_order_acq_rel) > 1)
+		return;
+	spokei_free(desk->env, future->bytes, 1, future->bytes_len);
+	spokei_free(desk->env, future, 1, future->size);
+	spokei_desk_drop(desk);
+}
+
+bool spokei_future_post(struct spokei_future *future, struct spoke_post *post)
+{
+	if (!spokei_desk_enter(future->desk))
+		return false;
+	spokei_future_share(future);
+	spoke_engine_post(future->desk->engine, post);
+	spokei_desk_leave(future->desk);
+	return true;
+}
+
+int spokei_future_begin(struct spokei_future *future, struct spoke_post *post)
+{
+	if (spokei_engine_here(future->desk->engine)) {
+		spokei_future_share(future);
+		post->run(post);
+	} else if (!spokei_future_post(future, post)) {
+		spokei_future_drop(future);
+		return SPOKE_ECLOSED;
+	}
+	return SPOKE_OK;
+}
+
+unsigned char *spokei_future_bytes(struct spokei_future *future, size_t len)
+{
+	future->bytes = spokei_alloc_unset(future->desk->env, len);
+	future->bytes_len = len;
+	return future->bytes;
+}
+
+/* --- threads that wait: a stack, which only the engine's thread takes, as a whole. A waiter is
+ * freed by its thread; or, if that gives up first, by the engine's thread. */
 
 #define WOKEN 64 /* threads, by one system call */
 
