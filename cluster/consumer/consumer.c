@@ -489,12 +489,16 @@ const struct spoke_consumer *spokei_consumer_of(struct spokei_member *member)
 
 size_t spoke_consumer_ready(const struct spoke_consumer *consumer)
 {
+	if (spokei_engine_elsewhere(consumer->engine))
+		return 0;
 	return spokei_directory_ready(consumer->directory);
 }
 
 size_t spoke_consumer_endpoints(const struct spoke_consumer *consumer,
 				struct spoke_endpoint_info *infos, size_t max)
 {
+	if (spokei_engine_elsewhere(consumer->engine))
+		return 0;
 	spokei_engine_refresh(consumer->engine);
 	return spokei_directory_infos(consumer->directory, infos, max);
 }
@@ -502,8 +506,11 @@ size_t spoke_consumer_endpoints(const struct spoke_consumer *consumer,
 bool spoke_consumer_tls(const struct spoke_consumer *consumer, size_t index,
 			struct spoke_tls_info *ret_info)
 {
-	const struct spokei_endpoint *endpoint = spokei_directory_next(consumer->directory, NULL);
+	const struct spokei_endpoint *endpoint;
 
+	if (spokei_engine_elsewhere(consumer->engine))
+		return false;
+	endpoint = spokei_directory_next(consumer->directory, NULL);
 	while (endpoint && index-- > 0)
 		endpoint = spokei_directory_next(consumer->directory, endpoint);
 	return endpoint && spokei_endpoint_tls(endpoint, ret_info);

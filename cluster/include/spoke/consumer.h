@@ -165,7 +165,7 @@ SPOKE_API SPOKE_MUST_USE int spoke_consumer_new(struct spoke_engine *engine,
 SPOKE_API void spoke_consumer_free(struct spoke_consumer *consumer);
 
 /* Returns the number of endpoints that are connected and neither suspect, on probation nor
- * read-only. */
+ * read-only; 0 on another thread than the engine's. */
 SPOKE_API size_t spoke_consumer_ready(const struct spoke_consumer *consumer);
 
 /* States of an endpoint. */
@@ -205,7 +205,7 @@ struct spoke_endpoint_info {
 };
 
 /* Lists the endpoints, at most `max`: in the order of the provider list, then removed ones that
- * still exist. Returns their total number. */
+ * still exist. Returns their total number; 0 on another thread than the engine's. */
 SPOKE_API size_t spoke_consumer_endpoints(const struct spoke_consumer *consumer,
 					  struct spoke_endpoint_info *infos, size_t max);
 

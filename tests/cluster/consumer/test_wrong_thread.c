@@ -98,12 +98,15 @@ static int count_of_calls(void)
 		spoke_ticket_then(rig.consumer, ticket, nothing_settled, NULL),
 	};
 	struct spoke_ticket_info info;
+	struct spoke_endpoint_info endpoint;
 	int count = spoke_call_cancel(rig.consumer, (struct spoke_call){ 0 });
 
 	count += spoke_ticket_cancel(rig.retrying, rig.ticket);
 	count += spoke_ticket_ask(rig.retrying, rig.ticket, &info.state);
 	count += (int)spoke_consumer_ticket_list(rig.retrying, &info, 1);
 	count += (int)spoke_consumer_tickets(rig.retrying, NULL);
+	count += (int)spoke_consumer_ready(rig.consumer);
+	count += (int)spoke_consumer_endpoints(rig.consumer, &endpoint, 1);
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
 		count += errors[i] != SPOKE_ETHREAD;
 	return count;
