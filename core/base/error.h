@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The meaning of each error for the parts that decide by it: one row per error, so that a new one
- * does not compile without its row. Its name, number and sentence are in <spoke/error.h>; its exit
- * code is in examples/spoke/ending.c. Stateless; any thread.
+ * does not compile without its row. Its name, number and sentence are in <spoke/error.h>.
+ * Stateless; any thread.
  */
 #ifndef SPOKEI_CORE_BASE_ERROR_H
 #define SPOKEI_CORE_BASE_ERROR_H
@@ -49,6 +49,7 @@ struct spokei_error {
 	/* The sentence names only the kind of fault; the texts of events say which one it is. */
 	bool texts_say_it;
 	uint8_t stat; /* enum spoke_stat: counts calls that end with it */
+	uint8_t exit; /* enum spoke_exit: the status of a program that ends with it */
 };
 
 /* Returns the row of an error; that of an unknown error for numbers without one. */

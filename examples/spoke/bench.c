@@ -267,7 +267,7 @@ static int run(struct bench *bench)
 	if (!error)
 		error = load_begin(&bench->load, bench->engine, &bench->plan);
 	if (error)
-		return ending_say(ending_of(error), "bench", "%s",
+		return ending_say(spoke_error_exit(error), "bench", "%s",
 				  *spoke_engine_why(bench->engine) ? spoke_engine_why(bench->engine)
 								   : spoke_strerror(error));
 	if (terminal_err() && !bench->quiet)

@@ -146,7 +146,7 @@ static int exit_code_of(const struct caller *caller, const struct spoke_result *
 {
 	if (result->error == SPOKE_ETIMEOUT_UNSENT && !caller->connected)
 		return VERB_UNREACHABLE;
-	return ending_of(result->error);
+	return spoke_error_exit(result->error);
 }
 
 /* The registry lists no provider, or has not answered. */
@@ -302,7 +302,7 @@ static int fail(const struct caller *caller, int error)
 {
 	const char *why = caller->engine ? spoke_engine_why(caller->engine) : "";
 
-	return ending_say(ending_of(error), VERB, "%s", *why ? why : spoke_strerror(error));
+	return ending_say(spoke_error_exit(error), VERB, "%s", *why ? why : spoke_strerror(error));
 }
 
 static int run(struct caller *caller)

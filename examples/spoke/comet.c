@@ -115,7 +115,7 @@ static void log_line(void *ctx, const struct spoke_log_line *line)
 /* If the engine has an error text, log_line() has printed it. */
 static int fail(const struct gateway *gateway, int error)
 {
-	int end = error == SPOKE_ESYSTEM ? VERB_REMOTE : ending_of(error);
+	int end = error == SPOKE_ESYSTEM ? VERB_REMOTE : spoke_error_exit(error);
 
 	if (gateway->engine && *spoke_engine_why(gateway->engine))
 		return end;

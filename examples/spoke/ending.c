@@ -11,65 +11,6 @@
 
 static int output_errno; /* of the first output that could not be written */
 
-/* A new error does not compile until it has an exit code. */
-int ending_of(int error)
-{
-	switch ((enum spoke_error)error) {
-	case SPOKE_OK:
-		return VERB_OK;
-	case SPOKE_ETIMEOUT:
-	case SPOKE_ETIMEOUT_UNSENT:
-	case SPOKE_EEXPIRED:
-		return VERB_TIMEOUT;
-	case SPOKE_EUNAVAILABLE:
-	case SPOKE_ENOPROVIDER:
-	case SPOKE_ERESOLVE:
-	case SPOKE_ECONNECT:
-	case SPOKE_ELOST:
-	case SPOKE_EPROTOCOL:
-	case SPOKE_ESILENT:
-	case SPOKE_ESLOW:
-	case SPOKE_ESELF:
-	case SPOKE_EHANDSHAKE:
-		return VERB_UNREACHABLE;
-	case SPOKE_EINVAL:
-	case SPOKE_ERANGE:
-	case SPOKE_ETYPE:
-	case SPOKE_EDEPTH:
-	case SPOKE_ETOOLARGE:
-	case SPOKE_ESYNTAX:
-	case SPOKE_EUNSUPPORTED:
-		return VERB_USAGE;
-	case SPOKE_ENOMEM:
-	case SPOKE_ESTATE:
-	case SPOKE_ETHREAD:
-	case SPOKE_EFORKED:
-	case SPOKE_ECANCELED:
-	case SPOKE_ECLOSED:
-	case SPOKE_ELIMIT:
-	case SPOKE_ENOENT:
-	case SPOKE_EEXIST:
-	case SPOKE_ETRUNCATED:
-	case SPOKE_ETRAILING:
-	case SPOKE_ECORRUPT:
-	case SPOKE_EDEFERRED:
-	case SPOKE_ESYSTEM:
-	case SPOKE_ECYCLE:
-	case SPOKE_EBUSY:
-	case SPOKE_ELEASE:
-	case SPOKE_ESTORE:
-	case SPOKE_EREMOTE:
-	case SPOKE_EBADREQUEST:
-	case SPOKE_EBADREPLY:
-	case SPOKE_ENOSERVICE:
-	case SPOKE_EREFUSED:
-	case SPOKE_ESERVER:
-	case SPOKE_EFORBIDDEN:
-		break;
-	}
-	return VERB_REMOTE;
-}
-
 int ending_say(int end, const char *verb, const char *format, ...)
 {
 	va_list args;

@@ -10,9 +10,6 @@
 
 #include <stdbool.h>
 
-/* Returns the exit code (enum verb_end) for an error of <spoke/error.h>. */
-int ending_of(int error);
-
 /* Prints "spoke VERB: ..." as one line on stderr and returns `end`. */
 __attribute__((format(printf, 3, 4))) int ending_say(int end, const char *verb, const char *format,
 						     ...);

@@ -209,7 +209,7 @@ int load_report_end(const struct load *load)
 	int end = VERB_OK;
 
 	for (size_t i = 0; i < LOAD_KINDS && load->kinds[i].count > 0; i++)
-		if (ending_of(load->kinds[i].error) > end)
-			end = ending_of(load->kinds[i].error);
+		if (spoke_error_exit(load->kinds[i].error) > end)
+			end = spoke_error_exit(load->kinds[i].error);
 	return end;
 }

@@ -42,7 +42,7 @@ static int prepare(struct lister *lister, size_t name_max)
 static int failed(const struct lister *lister, int error)
 {
 	const char *why = lister->redis.why;
-	int end = error == SPOKE_EUNAVAILABLE ? VERB_UNREACHABLE : ending_of(error);
+	int end = error == SPOKE_EUNAVAILABLE ? VERB_UNREACHABLE : spoke_error_exit(error);
 	struct spoke_leases_look look;
 
 	spoke_leases_look(lister->locker->leases, &look);

@@ -180,7 +180,7 @@ static void add_secrets(const struct locker *locker, struct spoke_leases_options
 static int fail(const struct locker *locker, int error)
 {
 	const char *why = *newest ? newest : locker->engine ? spoke_engine_why(locker->engine) : "";
-	int end = ending_of(error);
+	int end = spoke_error_exit(error);
 
 	if (log_printed && why == newest && *why)
 		return end;

@@ -220,7 +220,7 @@ static void failed(void *arg, int error)
 	struct lister *lister = arg;
 	const char *why = spoke_engine_why(lister->engine);
 	bool is_final = !lister->is_watch || error == SPOKE_EUNSUPPORTED;
-	int end = error == SPOKE_ETIMEOUT ? VERB_UNREACHABLE : ending_of(error);
+	int end = error == SPOKE_ETIMEOUT ? VERB_UNREACHABLE : spoke_error_exit(error);
 
 	lister->end = is_final ? end : VERB_OK;
 	(void)ending_say(end, lister->usage->verb, "%s%s", *why ? why : spoke_strerror(error),
@@ -255,7 +255,7 @@ static int fail(const struct lister *lister, int error)
 {
 	const char *why = lister->engine ? spoke_engine_why(lister->engine) : "";
 
-	return ending_say(ending_of(error), lister->usage->verb, "%s",
+	return ending_say(spoke_error_exit(error), lister->usage->verb, "%s",
 			  *why ? why : spoke_strerror(error));
 }
 

@@ -203,7 +203,7 @@ static void done(void *arg, const struct spoke_result *result)
 		spoke_histogram_add(&pinger->times, ns);
 		if (pinger->answered == 1 || ns < pinger->least_ns)
 			pinger->least_ns = ns;
-	} else if (ending_of(result->error) == VERB_TIMEOUT) {
+	} else if (spoke_error_exit(result->error) == VERB_TIMEOUT) {
 		pinger->timeouts++;
 	}
 	describe(pinger);
@@ -297,7 +297,7 @@ static int fail(const struct pinger *pinger, int error)
 {
 	const char *why = pinger->engine ? spoke_engine_why(pinger->engine) : "";
 
-	return ending_say(ending_of(error), VERB, "%s", *why ? why : spoke_strerror(error));
+	return ending_say(spoke_error_exit(error), VERB, "%s", *why ? why : spoke_strerror(error));
 }
 
 static int run(struct pinger *pinger)

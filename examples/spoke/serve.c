@@ -212,7 +212,7 @@ static bool print_places(const struct server *server)
 /* If the engine has an error text, log_line() has printed it. */
 static int fail(const struct server *server, int error)
 {
-	int end = error == SPOKE_ESYSTEM ? VERB_REMOTE : ending_of(error);
+	int end = error == SPOKE_ESYSTEM ? VERB_REMOTE : spoke_error_exit(error);
 
 	if (server->engine && *spoke_engine_why(server->engine))
 		return end;

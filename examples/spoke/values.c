@@ -287,6 +287,7 @@ int values_finish(struct values *values, const char *verb)
 	}
 	error = spoke_builder_finish_value(builder, &values->attachments);
 	if (error)
-		return ending_say(ending_of(error), verb, "attachments: %s", spoke_strerror(error));
+		return ending_say(spoke_error_exit(error), verb, "attachments: %s",
+				  spoke_strerror(error));
 	return VERB_OK;
 }

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The verbs of spoke. A verb is a function with the arguments of main(); argv[0] is its name. It
- * returns the exit status. Results go to stdout, everything else to stderr.
+ * returns the exit status, by default that of spoke_error_exit(). Results go to stdout, everything
+ * else to stderr.
  */
 #ifndef COMMAND_VERBS_H
 #define COMMAND_VERBS_H
 
+#include <spoke/error.h>
+
 #include <stdbool.h>
 
 enum verb_end {
-	VERB_OK = 0,
-	VERB_REMOTE = 1,      /* the peer answered with an error, or a local failure */
-	VERB_USAGE = 2,       /* wrong usage */
-	VERB_TIMEOUT = 3,     /* timeout */
-	VERB_UNREACHABLE = 4, /* no connection */
+	VERB_OK = SPOKE_EXIT_OK,
+	VERB_REMOTE = SPOKE_EXIT_FAILED,
+	VERB_USAGE = SPOKE_EXIT_USAGE,
+	VERB_TIMEOUT = SPOKE_EXIT_TIMEOUT,
+	VERB_UNREACHABLE = SPOKE_EXIT_UNREACHABLE,
 };
 
 /* SIGPIPE was ignored when the program began; now it always is. */

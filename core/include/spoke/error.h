@@ -84,6 +84,19 @@ SPOKE_API const char *spoke_strerror(int error);
  * returns NULL. */
 SPOKE_API const char *spoke_errname(int error);
 
+/* Exit statuses of a program that ends with an error, as the command `spoke` does. */
+enum spoke_exit {
+	SPOKE_EXIT_OK = 0,
+	SPOKE_EXIT_FAILED = 1,      /* the peer answered with an error, or a local failure */
+	SPOKE_EXIT_USAGE = 2,       /* wrong usage */
+	SPOKE_EXIT_TIMEOUT = 3,     /* a deadline passed */
+	SPOKE_EXIT_UNREACHABLE = 4, /* no connection */
+};
+
+/* Returns the exit status (enum spoke_exit) for an error; SPOKE_EXIT_FAILED for numbers that are
+ * not errors of spoke. */
+SPOKE_API int spoke_error_exit(int error);
+
 /* Tell where an error happened: in this process, in the transport or at the remote side. All return
  * false for numbers that are not errors of spoke. */
 SPOKE_API bool spoke_error_is_local(int error);
