@@ -37,7 +37,7 @@ _Static_assert(TRANSPORT_FIRST == LOCAL_LAST - 1 && REMOTE_FIRST == TRANSPORT_LA
 	X(ESTATE,          80,  500, 500, yes, no,  ANSWERED, ANSWER,  FALLBACK, CALL,    no,  FAILED,         FAILED)        \
 	X(ETHREAD,         80,  500, 500, yes, no,  ANSWERED, ANSWER,  FALLBACK, CALL,    no,  FAILED,         FAILED)        \
 	X(EFORKED,         80,  500, 500, yes, no,  ANSWERED, ANSWER,  FALLBACK, CALL,    no,  FAILED,         FAILED)        \
-	X(ECANCELED,       80,  500, 500, yes, no,  ANSWERED, ANSWER,  NOTHING,  CALL,    no,  CANCELED,       FAILED)        \
+	X(ECANCELED,       80,  500, 500, yes, no,  ANSWERED, NONE,    NOTHING,  CALL,    no,  CANCELED,       FAILED)        \
 	X(ECLOSED,         80,  500, 503, yes, yes, ANSWERED, ANSWER,  NOTHING,  CALL,    no,  CLOSED,         FAILED)        \
 	X(ELIMIT,          80,  500, 503, yes, yes, WRITTEN,  NONE,    FALLBACK, LIMIT,   yes, FAILED,         FAILED)        \
 	X(ETYPE,           80,  500, 400, yes, no,  ANSWERED, ANSWER,  FALLBACK, CALL,    no,  FAILED,         USAGE)         \

@@ -172,7 +172,7 @@ int dirrig_try(uint64_t timeout_ns)
 
 	assert_true(dirrig.begun < CALLS);
 	error = spoke_call(dirrig.echo, (struct spoke_span){ NULL, 0 }, &options, call_done, call,
-			   NULL);
+			   &call->name);
 	dirrig.begun += error == 0;
 	return error;
 }

@@ -30,6 +30,7 @@ enum {
 #define D "dubbo://127.0.0.1:20883/demo.Echo"
 
 struct dirrig_call {
+	struct spoke_call name;
 	unsigned ends;
 	int error;
 	bool written;

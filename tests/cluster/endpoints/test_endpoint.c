@@ -112,6 +112,23 @@ TEST(answered_probe_ends_ejection)
 	assert_served(3, 3);
 }
 
+/* A call that its user gives up says nothing of its endpoint. */
+TEST(cancelled_probe_does_not_end_ejection)
+{
+	eject_first();
+	dirrig_pass(1200 * MS);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(dirrig_try(60 * SECOND), SPOKE_OK);
+	dirrig_pass(10 * MS);
+	assert_int_equal(dirrig_served(0), 1);
+	for (unsigned i = 0; i < dirrig.begun; i++)
+		(void)spoke_call_cancel(dirrig.consumer, dirrig.calls[i].name);
+	dirrig_pass(10 * MS);
+	assert_true(dirrig_info(0).ejected);
+	assert_int_equal(dirrig_info(0).failures, 3);
+	assert_int_equal(probes(), 1);
+}
+
 /* A reply to a request from before the ejection does not prove that the endpoint has recovered. */
 TEST(late_answer_does_not_end_ejection)
 {
