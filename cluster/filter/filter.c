@@ -37,8 +37,6 @@ int spokei_filters_put_first(struct spokei_filters *filters, const struct spoke_
 {
 	const struct spoke_filter **list;
 
-	if (filters->count == SPOKEI_FILTERS_MAX)
-		return SPOKE_ELIMIT;
 	list = spokei_alloc(env, filters->count + 1, SLOT);
 	if (list == NULL)
 		return SPOKE_ENOMEM;

@@ -11,7 +11,7 @@
 
 #include <spoke/filter.h>
 
-#define SPOKEI_FILTERS_MAX 64u
+#define SPOKEI_FILTERS_MAX 64u /* of the user */
 
 struct spokei_filters {
 	const struct spoke_filter **list;
@@ -23,7 +23,8 @@ struct spokei_filters {
 /* Copies the pointers. Returns 0, SPOKE_EINVAL (a NULL), SPOKE_ELIMIT or SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_filters_init(struct spokei_filters *filters, const struct spoke_env *env,
 				       const struct spoke_filter *const *list, size_t count);
-/* Adds a filter before all others. Returns the same. */
+/* Adds a filter of the owner, in addition to those, before all others. Returns 0 or SPOKE_ENOMEM.
+ */
 SPOKE_MUST_USE int spokei_filters_put_first(struct spokei_filters *filters,
 					    const struct spoke_env *env,
 					    const struct spoke_filter *filter);

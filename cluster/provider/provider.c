@@ -420,42 +420,24 @@ static int read_settings(struct spoke_provider *provider,
 
 /* --- the beginning */
 
-static int add_filters(struct spoke_provider *provider,
-		       const struct spoke_provider_options *options)
+static int make_filters(struct spoke_provider *provider,
+			const struct spoke_provider_options *options)
 {
-	const char *log = provider->settings->keys.in_force.text[SPOKEI_KEY_ACCESS_LOG];
+	const struct spokei_key_values *values = &provider->settings->keys.in_force;
 	struct spoke_engine *engine = provider->engine;
 	int error = spokei_filters_init(provider->filters, engine->env, options->filters,
 					options->filter_count);
 
-	provider->filters->fence_proven =
-		provider->settings->keys.in_force.of[SPOKEI_KEY_FENCE_PROVEN] != 0;
-	if (error == 0)
-		error = spokei_access_init(provider->access, engine, &provider->settings->keys,
-					   options->token);
-	if (error == 0 && spokei_access_may_check(provider->access))
-		error = spokei_filters_put_first(provider->filters, engine->env,
-						 &provider->access->filter);
-	if (error || log == NULL)
-		return error;
-	error = spokei_access_log_new(engine, log, &provider->access_log);
-	if (error)
-		return error;
-	return spokei_filters_put_first(provider->filters, engine->env,
-					spokei_access_log_filter(provider->access_log));
-}
-
-static int make_filters(struct spoke_provider *provider,
-			const struct spoke_provider_options *options)
-{
-	int error = add_filters(provider, options);
-
-	if (error == SPOKE_ELIMIT) {
-		spokei_event(provider->engine, error,
-			     "new provider: %zu filters, at most %u are possible with those of "
-			     "access control and access log",
+	provider->filters->fence_proven = values->of[SPOKEI_KEY_FENCE_PROVEN] != 0;
+	if (error == SPOKE_ELIMIT)
+		spokei_event(engine, error, "new provider: %zu filters, at most %u are possible",
 			     options->filter_count, SPOKEI_FILTERS_MAX);
-	}
+	if (error == SPOKE_OK)
+		error = spokei_access_init(provider->access, engine, &provider->settings->keys,
+					   options->token, provider->filters);
+	if (error == SPOKE_OK && values->text[SPOKEI_KEY_ACCESS_LOG])
+		error = spokei_access_log_new(engine, values->text[SPOKEI_KEY_ACCESS_LOG],
+					      provider->filters, &provider->access_log);
 	return error;
 }
 

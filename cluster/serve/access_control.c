@@ -4,6 +4,7 @@
 #include "cluster/serve/access_control.h"
 
 #include "cluster/config/settings.h"
+#include "cluster/filter/filter.h"
 #include "cluster/filter/signature.h"
 #include "cluster/serve/parts.h"
 #include "cluster/serve/routes.h"
@@ -27,12 +28,6 @@ static const struct spoke_span no_name = { NULL, 0 };
 bool spokei_access_asks(const struct spokei_credentials *credentials)
 {
 	return credentials->tokens.count > 0 || credentials->signs;
-}
-
-bool spokei_access_may_check(const struct spokei_access_control *access)
-{
-	return access->set.user->config != NULL || access->callers != NULL ||
-	       spokei_access_asks(access->own);
 }
 
 const struct spokei_credentials *spokei_access_of(const struct spokei_access_control *access,
@@ -478,7 +473,8 @@ void spokei_access_replace(struct spokei_access_control *access,
 /* --- life */
 
 int spokei_access_init(struct spokei_access_control *access, struct spoke_engine *engine,
-		       const struct spokei_settings *settings, const char *token)
+		       const struct spokei_settings *settings, const char *token,
+		       struct spokei_filters *filters)
 {
 	const struct spokei_key_values *values = &settings->in_force;
 	const struct spokei_credential_section own = { .section = SPOKEI_IN_PROVIDER,
@@ -504,7 +500,11 @@ int spokei_access_init(struct spokei_access_control *access, struct spoke_engine
 	error = read_callers(access, values->text[SPOKEI_KEY_ALLOW_CALLERS], &access->callers, why);
 	if (error == SPOKE_EINVAL)
 		spokei_event(engine, error, "option %s", why);
-	return error;
+	/* Without a file nothing can ask for more later. */
+	if (error || (settings->file.config == NULL && access->callers == NULL &&
+		      !spokei_access_asks(access->own)))
+		return error;
+	return spokei_filters_put_first(filters, engine->env, &access->filter);
 }
 
 int spokei_access_read(struct spokei_access_control *access, const char *name,

@@ -19,6 +19,7 @@
 
 struct spokei_callers;
 struct spokei_conn;
+struct spokei_filters;
 struct spokei_message;
 struct spokei_routes;
 struct spokei_service;
@@ -34,16 +35,15 @@ struct spokei_access_control {
 	uint64_t list_number;                 /* of the newest list */
 };
 
-/* Reads the list and the credentials of a provider; `access` is all zero, and must not be moved.
- * `settings`: the provider's, borrowed. `token`: of its options, or NULL. Returns 0, ENOMEM, or an
- * error that the engine's newest event explains. Undo with fini, also after an error. */
+/* Reads the list and the credentials of a provider, and puts the filter before the others if it is
+ * needed, now or after a reload. `access` is all zero, and must not be moved. `settings`: the
+ * provider's, borrowed. `token`: of its options, or NULL. Returns 0, ENOMEM, or an error that the
+ * engine's newest event explains. Undo with fini, also after an error. */
 SPOKE_MUST_USE int spokei_access_init(struct spokei_access_control *access,
 				      struct spoke_engine *engine,
-				      const struct spokei_settings *settings, const char *token);
+				      const struct spokei_settings *settings, const char *token,
+				      struct spokei_filters *filters);
 void spokei_access_fini(struct spokei_access_control *access);
-
-/* Returns whether the filter is needed, now or after a reload. */
-bool spokei_access_may_check(const struct spokei_access_control *access);
 
 /* Reads the list and the credentials that the file has for a service of this name; each is NULL if
  * there are none. The list is the caller's, to become spokei_service.callers. Returns as init. */

@@ -8,6 +8,7 @@
 #include "core/base/log.h"
 #include "core/base/status.h"
 
+#include "cluster/filter/filter.h"
 #include "cluster/serve/parts.h"
 #include "core/engine/engine.h"
 #include "transport/conn/conn.h"
@@ -407,7 +408,7 @@ static int open_file(struct spokei_access_log *log, const char *path)
 }
 
 int spokei_access_log_new(struct spoke_engine *engine, const char *where,
-			  struct spokei_access_log **ret_log)
+			  struct spokei_filters *filters, struct spokei_access_log **ret_log)
 {
 	struct spokei_access_log *log;
 	int error = SPOKE_OK;
@@ -429,17 +430,14 @@ int spokei_access_log_new(struct spoke_engine *engine, const char *where,
 	};
 	if (strcmp(where, "true") != 0)
 		error = open_file(log, where);
+	if (error == SPOKE_OK)
+		error = spokei_filters_put_first(filters, engine->env, &log->filter);
 	if (error) {
 		free_log(log);
 		return error;
 	}
 	*ret_log = log;
 	return SPOKE_OK;
-}
-
-const struct spoke_filter *spokei_access_log_filter(const struct spokei_access_log *log)
-{
-	return &log->filter;
 }
 
 void spokei_access_log_end(struct spokei_access_log *log)

@@ -19,15 +19,15 @@
 struct spoke_engine;
 struct spokei_access_log;
 struct spokei_conn;
+struct spokei_filters;
 struct spokei_message;
 
-/* `where`: "true" for the engine's log, else a path, which is copied. Returns 0, SPOKE_EINVAL
- * (empty), SPOKE_EUNSUPPORTED (the environment cannot append to files; an event reports it) or
- * SPOKE_ENOMEM. */
+/* Puts the log before all filters. `where`: "true" for the engine's log, else a path, which is
+ * copied. Returns 0, SPOKE_EINVAL (empty), SPOKE_EUNSUPPORTED (the environment cannot append to
+ * files; an event reports it) or SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_access_log_new(struct spoke_engine *engine, const char *where,
+					 struct spokei_filters *filters,
 					 struct spokei_access_log **ret_log);
-
-const struct spoke_filter *spokei_access_log_filter(const struct spokei_access_log *log);
 
 /* Adds the line of a request that is answered with this error without being served. */
 void spokei_access_log_refused(struct spokei_access_log *log, const struct spokei_conn *conn,
