@@ -3,15 +3,15 @@
 #include "transport/http/guard.h"
 
 #include "core/text/option.h"
+#include "core/text/range.h"
 #include "core/text/secret.h"
 #include "transport/http/request.h"
 
 #include <stdio.h>
 
-#define IPV4_PARTS 4u
 #define LETTERS 26u
 /* Browsers send wildcard addresses to loopback, and no foreign name can be a wildcard. */
-#define OWN_NAMES "localhost,[::1],0.0.0.0,[::]"
+#define OWN_NAMES "localhost,0.0.0.0,[::]"
 
 /* Removes the port, if there is one. "[::1]:80" keeps its brackets. */
 static struct spoke_span host_of(struct spoke_span host)
@@ -26,33 +26,17 @@ static struct spoke_span host_of(struct spoke_span host)
 	return host;
 }
 
-/* Is it four numbers with dots between? */
-static bool is_ipv4(struct spoke_span host)
+/* Reads an address in digits; only one of IPv6 stands in brackets. */
+static bool read_machine(struct spoke_span host, struct spokei_machine *ret)
 {
-	const char *text = host.data;
-	unsigned parts = 0;
-	unsigned digits = 0;
-	unsigned number = 0;
+	bool bracketed = spokei_span_begins(host, "[") && spokei_span_ends(host, "]");
 
-	for (size_t i = 0; i < host.len; i++) {
-		if (text[i] >= '0' && text[i] <= '9') {
-			number = number * 10 + (unsigned)(text[i] - '0');
-			if (++digits > 3 || number > 255)
-				return false;
-		} else if (text[i] == '.' && digits > 0) {
-			parts++;
-			digits = 0;
-			number = 0;
-		} else {
-			return false;
-		}
+	if (bracketed) {
+		host = spokei_span_after(host, 1);
+		host.len--;
 	}
-	return parts + 1 == IPV4_PARTS && digits > 0;
-}
-
-static bool is_loopback(struct spoke_span host)
-{
-	return spokei_span_begins(host, "127.") && is_ipv4(host);
+	return host.len > 0 && (memchr(host.data, ':', host.len) != NULL) == bracketed &&
+	       spokei_machine_read(host, ret);
 }
 
 /* Is it one of the comma-separated names, in either case? */
@@ -67,54 +51,34 @@ static bool is_named(struct spoke_span host, const char *names)
 	return false;
 }
 
-/* A socket for both families prints addresses of IPv4 as [::ffff:1.2.3.4]; clients do not. */
-static struct spoke_span unmapped(struct spoke_span host)
-{
-	static const char mapped[] = "[::ffff:";
-	struct spoke_span inside;
-
-	if (!spokei_span_begins(host, mapped) || !spokei_span_ends(host, "]"))
-		return host;
-	inside = spokei_span_after(host, sizeof(mapped) - 1);
-	inside.len--;
-	return is_ipv4(inside) ? inside : host;
-}
-
 bool spokei_guard_host(struct spoke_span host, const char *local, const char *names)
 {
-	struct spoke_span here = unmapped(host_of(spokei_span_of(local)));
+	struct spoke_span here = host_of(spokei_span_of(local));
+	struct spokei_machine machine;
+	struct spokei_machine own;
 
 	if (strncmp(local, "unix:", 5) == 0)
 		return true;
 	if (host.data == NULL)
 		return true; /* HTTP/1.0, which browsers do not use */
 	host = host_of(host);
-	return is_named(host, OWN_NAMES) || is_loopback(host) ||
-	       (here.len > 0 && spokei_span_same(unmapped(host), here)) || is_named(host, names);
-}
-
-/* Only an address of IPv6 stands in brackets. */
-static bool is_ipv6(struct spoke_span host)
-{
-	static const char allowed[] = "0123456789abcdefABCDEF:.";
-	const char *text = host.data;
-
-	if (host.len < 4 || text[0] != '[' || text[host.len - 1] != ']')
-		return false;
-	for (size_t i = 1; i < host.len - 1; i++) {
-		if (memchr(allowed, text[i], sizeof(allowed) - 1) == NULL)
-			return false;
-	}
-	return true;
+	/* Only a socket for both families prints addresses of IPv4 as [::ffff:1.2.3.4]. */
+	if (read_machine(host, &machine) &&
+	    (spokei_machine_is_here(&machine) ||
+	     (read_machine(here, &own) && spokei_machine_same(&machine, &own))))
+		return true;
+	return (here.len > 0 && spokei_span_same(host, here)) || is_named(host, OWN_NAMES) ||
+	       is_named(host, names);
 }
 
 bool spokei_guard_digits(struct spoke_span host, const char *names)
 {
+	struct spokei_machine machine;
+
 	if (host.data == NULL)
 		return true;
 	host = host_of(host);
-	return is_ipv4(host) || is_ipv6(host) || is_named(host, "localhost") ||
-	       is_named(host, names);
+	return read_machine(host, &machine) || is_named(host, "localhost") || is_named(host, names);
 }
 
 struct spoke_span spokei_guard_origin_of(const char *origins, unsigned number)
@@ -162,10 +126,11 @@ static bool is_origin(struct spoke_span origin)
 static bool is_name(struct spoke_span host)
 {
 	const char *text = host.data;
+	struct spokei_machine machine;
 
 	for (size_t i = 0; i < host.len; i++) {
 		if (text[i] <= ' ' || text[i] > '~' || text[i] == '/' || text[i] == ':')
-			return is_ipv6(host);
+			return read_machine(host, &machine);
 	}
 	return true;
 }
