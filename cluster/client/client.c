@@ -7,6 +7,7 @@
 #include "cluster/consumer/consumer.h"
 #include "core/base/env.h"
 #include "core/engine/engine.h"
+#include "core/engine/events.h"
 
 #include <spoke/config.h>
 #include <spoke/consumer.h>
@@ -15,6 +16,7 @@
 #include <spoke/stats.h>
 
 #include <stdio.h>
+#include <string.h>
 
 /* --- the beginning */
 
@@ -108,6 +110,113 @@ const char *spoke_client_why(const struct spoke_client *client)
 	return client ? client->why : spoke_strerror(SPOKE_ENOMEM);
 }
 
+/* --- the methods that a client has asked: found without a lock, because the list only grows, at
+ * its head, and only on the engine's thread */
+
+/* A method that another thread waits for; on that thread's stack. */
+struct making {
+	struct spoke_post post;
+	struct spoke_client *client;
+	const char *name;
+	char *why;
+	void *made; /* parker */
+	struct spoke_method *method;
+	int error;
+};
+
+static struct spoke_method *find(struct spoke_client *client, const char *name)
+{
+	struct spokei_client_method *known = atomic_load_explicit(&client->methods,
+								  memory_order_acquire);
+
+	while (known && strcmp(known->name, name) != 0)
+		known = known->next;
+	return known ? known->method : NULL;
+}
+
+/* Makes a method. The engine's thread. */
+static int make(struct spoke_client *client, const char *name, struct spoke_method **ret_method)
+{
+	size_t name_size = strlen(name) + 1;
+	size_t size = sizeof(struct spokei_client_method) + name_size;
+	struct spokei_client_method *known;
+	int error;
+
+	if (client->methods_count == SPOKE_CLIENT_METHODS_MAX) {
+		spokei_event(client->engine, SPOKE_ELIMIT,
+			     "client: asks at most %u different methods; use another client",
+			     SPOKE_CLIENT_METHODS_MAX);
+		return SPOKE_ELIMIT;
+	}
+	known = spokei_alloc_unset(client->env, size);
+	if (known == NULL)
+		return SPOKE_ENOMEM;
+	error = spoke_consumer_method(client->consumer, name, NULL, &known->method);
+	if (error) {
+		spokei_free(client->env, known, 1, size);
+		return error;
+	}
+	known->size = size;
+	memcpy(known->name, name, name_size);
+	known->next = atomic_load_explicit(&client->methods, memory_order_relaxed);
+	atomic_store_explicit(&client->methods, known, memory_order_release);
+	client->methods_count++;
+	*ret_method = known->method;
+	return SPOKE_OK;
+}
+
+static void make_arrived(struct spoke_post *post)
+{
+	struct making *making = spoke_container_of(post, struct making, post);
+	struct spoke_client *client = making->client;
+	const struct spoke_threads *threads = client->env->threads;
+	uint64_t events = client->engine->events->last;
+
+	making->method = find(client, making->name); /* another thread may have been faster */
+	if (making->method == NULL)
+		making->error = make(client, making->name, &making->method);
+	if (making->error && client->engine->events->last != events)
+		(void)snprintf(making->why, sizeof(client->why), "%s",
+			       spoke_engine_why(client->engine));
+	threads->unpark(making->made);
+}
+
+/* Finds the method, or has the engine's thread make it and waits for that; blocks. `why` is as in
+ * the client. Any thread that is inside. */
+static int find_or_make(struct spoke_client *client, const char *name, char *why,
+			struct spoke_method **ret_method)
+{
+	const struct spoke_env *env = client->env;
+	struct making making = {
+		.post.run = make_arrived, .client = client, .name = name, .why = why
+	};
+
+	*ret_method = find(client, name);
+	if (*ret_method)
+		return SPOKE_OK;
+	if (env->threads->open(env->ctx, &making.made))
+		return SPOKE_ENOMEM;
+	spoke_engine_post(client->engine, &making.post);
+	(void)env->threads->park(making.made, UINT64_MAX);
+	env->threads->close(making.made);
+	*ret_method = making.method;
+	return making.error;
+}
+
+/* Frees all methods of a client, whose thread has ended. */
+static void free_methods(struct spoke_client *client)
+{
+	struct spokei_client_method *known = atomic_load_explicit(&client->methods,
+								  memory_order_relaxed);
+
+	while (known) {
+		struct spokei_client_method *next = known->next;
+
+		spokei_free(client->env, known, 1, known->size);
+		known = next;
+	}
+}
+
 /* --- calls */
 
 /* Counts the calling thread; false: the client is being freed. */
@@ -164,7 +273,7 @@ static int ask(struct spoke_client *client, const char *name, struct spoke_args 
 		return SPOKE_ETHREAD;
 	if (!enter(client))
 		return SPOKE_ECLOSED;
-	error = spokei_client_method(client, name, answer->why, &method);
+	error = find_or_make(client, name, answer->why, &method);
 	if (error == SPOKE_OK)
 		error = spoke_call_wait_with(method, args, &answer->future);
 	leave(client);
@@ -245,7 +354,7 @@ void spoke_client_free(struct spoke_client *client)
 	}
 	wait_for_askers(client);
 	end_engine(client);
-	spokei_client_methods_free(client);
+	free_methods(client);
 	if (client->left)
 		client->env->threads->close(client->left);
 	spokei_free(client->env, client, 1, sizeof(*client));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The struct of a client, for the files of this folder. */
+/* The struct of a client, for client.c and its tests. */
 #ifndef SPOKEI_CLUSTER_CLIENT_PARTS_H
 #define SPOKEI_CLUSTER_CLIENT_PARTS_H
 
@@ -36,13 +36,5 @@ struct spoke_client {
 	int error; /* of spoke_dial() */
 	char why[sizeof(((struct spoke_answer *)NULL)->why)];
 };
-
-/* Finds the method, or has the engine's thread make it and waits for that; blocks. `why` is as in
- * the client. Any thread that is inside. */
-SPOKE_MUST_USE int spokei_client_method(struct spoke_client *client, const char *name, char *why,
-					struct spoke_method **ret_method);
-
-/* Frees all methods of a client, whose thread has ended. */
-void spokei_client_methods_free(struct spoke_client *client);
 
 #endif
