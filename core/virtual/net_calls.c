@@ -7,11 +7,14 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
 	PORT_FIRST = 32768,
 	PORT_LAST = 60999,
+	FDS_FIRST = 64,
+	FDS_MAX = 65536,
 };
 
 static void mix(struct spokei_vnet *net, uint64_t number)
@@ -73,14 +76,28 @@ static bool is_full(const struct spokei_vnet_user *user)
 	return user->fds_max > 0 && user->fds >= user->fds_max;
 }
 
+static void grow_fds(struct spokei_vnet *net)
+{
+	int size = net->fds_size ? 2 * net->fds_size : FDS_FIRST;
+
+	SPOKE_ASSERT(size <= FDS_MAX);
+	net->fds = realloc(net->fds, (size_t)size * sizeof(struct spokei_vwire_socket *));
+	SPOKE_ASSERT(net->fds != NULL);
+	for (int fd = net->fds_size; fd < size; fd++)
+		net->fds[fd] = NULL;
+	net->fds_size = size;
+}
+
 static int give_fd(struct spokei_vnet_user *user, struct spokei_vwire_socket *socket)
 {
+	struct spokei_vnet *net = user->net;
 	int fd = 0;
 
-	while (user->net->fds[fd])
+	while (fd < net->fds_size && net->fds[fd])
 		fd++;
-	SPOKE_ASSERT(fd < SPOKEI_VWIRE_FDS_MAX - 1);
-	user->net->fds[fd] = socket;
+	if (fd == net->fds_size)
+		grow_fds(net);
+	net->fds[fd] = socket;
 	socket->user = user;
 	socket->fd = fd;
 	user->fds++;

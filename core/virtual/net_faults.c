@@ -52,6 +52,7 @@ void spokei_vnet_free(struct spokei_vnet *net)
 		free(host);
 	}
 	free(net->events);
+	free(net->fds);
 	free(net);
 }
 
@@ -205,7 +206,7 @@ bool spokei_vnet_inject(struct spokei_vnet *net, int fd, const void *bytes, size
 
 void spokei_vnet_kill(struct spokei_vnet_user *user)
 {
-	for (int fd = 0; fd < SPOKEI_VWIRE_FDS_MAX && user->fds > 0; fd++) {
+	for (int fd = 0; fd < user->net->fds_size && user->fds > 0; fd++) {
 		if (user->net->fds[fd] && user->net->fds[fd]->user == user)
 			spokei_vnet_table.close(user, fd);
 	}

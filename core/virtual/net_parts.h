@@ -19,8 +19,6 @@
 #include "core/virtual/net.h"
 #include "core/virtual/net_name.h"
 
-#define SPOKEI_VWIRE_FDS_MAX 65536
-
 enum spokei_vwire_kind {
 	SPOKEI_VWIRE_SPARE,
 	SPOKEI_VWIRE_LISTENER,
@@ -114,11 +112,12 @@ struct spokei_vnet {
 	void *tell_arg;
 	struct spokei_vwire_route *routes;
 	struct spokei_vwire_host *hosts;
-	unsigned holding; /* sockets that hold bytes or a FIN */
-	bool linked;      /* a link may have changed since the last look */
-	uint64_t changes; /* changes of links, which concern all users */
-	uint16_t port;    /* given out last; 0: none yet */
-	struct spokei_vwire_socket *fds[SPOKEI_VWIRE_FDS_MAX];
+	unsigned holding;                 /* sockets that hold bytes or a FIN */
+	bool linked;                      /* a link may have changed since the last look */
+	uint64_t changes;                 /* changes of links, which concern all users */
+	uint16_t port;                    /* given out last; 0: none yet */
+	struct spokei_vwire_socket **fds; /* by descriptor; NULL: not open */
+	int fds_size;
 };
 
 /* Reads the clock and lets everything happen that is due. */

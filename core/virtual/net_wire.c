@@ -63,7 +63,7 @@ struct spokei_vwire_socket *spokei_vwire_open(struct spokei_vnet *net, enum spok
 
 struct spokei_vwire_socket *spokei_vwire_socket_of(const struct spokei_vnet *net, int fd)
 {
-	SPOKE_ASSERT(fd >= 0 && fd < SPOKEI_VWIRE_FDS_MAX);
+	SPOKE_ASSERT(fd >= 0 && fd < net->fds_size);
 	SPOKE_ASSERT(net->fds[fd] != NULL);
 	return net->fds[fd];
 }

@@ -63,23 +63,19 @@ struct rig_wire {
 struct rig_process *rig_wire(const struct rig_process *here, const struct rig_process *there,
 			     const struct rig_wire *how);
 
-/* Start the two programs; the arguments are one text, separated by spaces; like printf(). */
-struct rig_process *rig_provider(const struct rig_process *netns, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-struct rig_process *rig_consumer(const struct rig_process *netns, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+/* Starts a program of programs/; the arguments are one text, separated by spaces; like printf(). */
+struct rig_process *rig_program(const char *program, const struct rig_process *netns,
+				const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Starts live_caller, a consumer of many providers. */
-struct rig_process *rig_caller(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* A provider, a consumer, a consumer of many providers, a holder of leases. */
+#define rig_provider(netns, ...) rig_program("live_provider", netns, __VA_ARGS__)
+#define rig_consumer(netns, ...) rig_program("live_consumer", netns, __VA_ARGS__)
+#define rig_caller(...) rig_program("live_caller", NULL, __VA_ARGS__)
+#define rig_holder(...) rig_program("live_holder", NULL, __VA_ARGS__)
 
-/* Starts live_holder, a holder of leases. */
-struct rig_process *rig_holder(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* Start a provider and a consumer whose wall clock jumps. */
-struct rig_process *rig_astray_provider(const char *format, ...)
-	__attribute__((format(printf, 1, 2)));
-struct rig_process *rig_astray_consumer(const char *format, ...)
-	__attribute__((format(printf, 1, 2)));
+/* A provider and a consumer whose wall clock jumps. */
+#define rig_astray_provider(...) rig_program("astray_provider", NULL, __VA_ARGS__)
+#define rig_astray_consumer(...) rig_program("astray_consumer", NULL, __VA_ARGS__)
 
 /* Waits until the provider listens; returns its address, e.g. "127.0.0.1:20880". */
 const char *rig_address(struct rig_process *provider);

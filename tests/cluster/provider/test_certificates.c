@@ -67,7 +67,7 @@ TEST(events_come_14_days_1_day_and_0_before_the_end)
 	assert_int_equal(scene_events(engine, "certificate"), 2);
 	spokei_world_run(&issuer.world, begin_ns + 20 * DAY + 60 * SECOND);
 	assert_int_equal(scene_events(engine, "has expired"), 1);
-	spokei_world_run(&issuer.world, begin_ns + 40 * DAY);
+	spokei_world_run(&issuer.world, begin_ns + 22 * DAY);
 	assert_int_equal(scene_events(engine, "certificate"), 3);
 	spoke_provider_free(provider);
 	spoke_engine_free(engine);
