@@ -281,6 +281,26 @@ int redisrig_welcome(struct redisrig *rig)
 	return fd;
 }
 
+int redisrig_begin(struct redisrig *rig)
+{
+	assert_int_equal(redisrig_start(rig), SPOKE_OK);
+	return redisrig_accept(rig);
+}
+
+int redisrig_greeted(struct redisrig *rig)
+{
+	int fd = redisrig_begin(rig);
+
+	redisrig_expect_greeting(rig, fd);
+	return fd;
+}
+
+int redisrig_open(struct redisrig *rig)
+{
+	assert_int_equal(redisrig_start(rig), SPOKE_OK);
+	return redisrig_welcome(rig);
+}
+
 /* --- asks */
 
 /* Prints a reply, e.g. "[0 '17']". Returns the number of bytes. */

@@ -70,6 +70,11 @@ int redisrig_tear_down(void **state);
 /* Makes the store with the rig's options. */
 int redisrig_start(struct redisrig *rig);
 
+/* Make the store and accept its connection; read its greeting; answer it with id 7. */
+int redisrig_begin(struct redisrig *rig);
+int redisrig_greeted(struct redisrig *rig);
+int redisrig_open(struct redisrig *rig);
+
 /* Listens at an address. */
 int redisrig_listen(struct redisrig *rig, const char *at);
 

@@ -17,11 +17,8 @@ FIXTURE(redisrig_set_up, redisrig_tear_down);
 
 REDIS_TEST(greeting_is_one_round_trip)
 {
-	int fd;
+	int fd = redisrig_greeted(rig);
 
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_accept(rig);
-	redisrig_expect_greeting(rig, fd);
 	redisrig_expect_none(rig, fd);
 	assert_false(spokei_redis_is_ready(rig->redis));
 	redisrig_answer_greeting(rig, fd, 1);
@@ -38,8 +35,7 @@ REDIS_TEST(password_user_and_number_come_first)
 	rig->options.user = "me";
 	rig->options.password = "secret";
 	rig->store.db = 3;
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_accept(rig);
+	fd = redisrig_begin(rig);
 	redisrig_expect(rig, fd, "AUTH me secret");
 	redisrig_expect(rig, fd, "SELECT 3");
 	redisrig_expect_greeting(rig, fd);
@@ -53,8 +49,7 @@ REDIS_TEST(password_alone_is_sent_alone)
 	int fd;
 
 	rig->options.password = "secret";
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_accept(rig);
+	fd = redisrig_begin(rig);
 	redisrig_expect(rig, fd, "AUTH secret");
 	redisrig_say(rig, fd, "-WRONGPASS invalid username-password pair\r\n");
 	redisrig_expect_end(rig, fd);
@@ -91,11 +86,8 @@ REDIS_TEST(missing_password_is_reported_with_backoff)
 
 REDIS_TEST(optional_commands_may_be_forbidden)
 {
-	int fd;
+	int fd = redisrig_greeted(rig);
 
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_accept(rig);
-	redisrig_expect_greeting(rig, fd);
 	redisrig_say(rig, fd, SIX_ERRORS);
 	for (int i = SPOKEI_SCRIPT_ACQUIRE; i < SPOKEI_SCRIPTS; i++)
 		redisrig_say(rig, fd, "$40\r\n" REDISRIG_SHA "\r\n");
@@ -119,11 +111,8 @@ REDIS_TEST(eviction_is_warned_of_once)
 
 REDIS_TEST(replica_is_no_store)
 {
-	int fd;
+	int fd = redisrig_greeted(rig);
 
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_accept(rig);
-	redisrig_expect_greeting(rig, fd);
 	redisrig_say(rig, fd,
 		     OK ":1\r\n-ERR\r\n*5\r\n$5\r\nslave\r\n$1\r\nx\r\n:1\r\n$1\r\ny\r\n:2\r\n");
 	redisrig_expect_end(rig, fd);
@@ -136,8 +125,7 @@ REDIS_TEST(loading_server_is_asked_again)
 	int fd;
 
 	rig->store.db = 1;
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_accept(rig);
+	fd = redisrig_begin(rig);
 	redisrig_expect(rig, fd, "SELECT 1");
 	redisrig_say(rig, fd, "-LOADING Redis is loading the dataset in memory\r\n");
 	redisrig_expect_end(rig, fd);
@@ -153,10 +141,8 @@ REDIS_TEST(loading_server_is_asked_again)
 
 REDIS_TEST(reason_of_a_refused_connection_is_reported)
 {
-	int fd;
+	int fd = redisrig_begin(rig);
 
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_accept(rig);
 	redisrig_say(rig, fd, "-ERR max number of clients reached\r\n");
 	redisrig_hang_up(rig, fd);
 	redisrig_run(rig, MS);
@@ -169,8 +155,7 @@ REDIS_TEST(silent_greeting_ends_after_its_time)
 	int fd;
 
 	rig->options.connect_ns = 2 * SECOND;
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_accept(rig);
+	fd = redisrig_begin(rig);
 	redisrig_run(rig, 1990 * MS);
 	assert_int_equal(rig->down, 0);
 	redisrig_run(rig, 20 * MS);
@@ -210,8 +195,7 @@ REDIS_TEST(name_is_resolved_and_each_address_tried)
 
 	rig->store.server.host = "redis.test";
 	spokei_vnet_name(rig->world.net, "redis.test", "127.0.0.2 127.0.0.1 127.0.0.3");
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_welcome(rig);
+	fd = redisrig_open(rig);
 	assert_int_equal(rig->down, 0);
 	assert_string_equal(spokei_redis_address(rig->redis), "redis.test:6379");
 	redisrig_hang_up(rig, fd);
@@ -254,10 +238,8 @@ REDIS_TEST(making_fails_cleanly_without_memory)
 REDIS_TEST(ask_is_answered_once)
 {
 	struct redisask ask = { .done = 0 };
-	int fd;
+	int fd = redisrig_open(rig);
 
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_welcome(rig);
 	assert_int_equal(redisrig_ask(rig, &ask, "a"), SPOKE_OK);
 	redisrig_expect(rig, fd, "GET a");
 	redisrig_say(rig, fd, "$1\r\nx\r\n");
@@ -270,10 +252,8 @@ REDIS_TEST(answers_come_in_order_however_cut)
 {
 	static const char replies[] = "$1\r\nx\r\n-ERR no\r\n*2\r\n:1\r\n$-1\r\n";
 	struct redisask asks[3] = { { .done = 0 } };
-	int fd;
+	int fd = redisrig_open(rig);
 
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_welcome(rig);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(redisrig_ask(rig, &asks[i], "a"), SPOKE_OK);
 	for (size_t i = 0; i < sizeof(replies) - 1; i++)
@@ -288,10 +268,8 @@ REDIS_TEST(answers_come_in_order_however_cut)
 REDIS_TEST(script_is_called_by_its_id)
 {
 	struct redisask ask = { .done = 0 };
-	int fd;
+	int fd = redisrig_open(rig);
 
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_welcome(rig);
 	assert_int_equal(redisrig_run_script(rig, &ask, SPOKEI_SCRIPT_ACQUIRE, 2, 4), SPOKE_OK);
 	redisrig_expect(rig, fd, "EVALSHA " REDISRIG_SHA " 2 k0 k1 k2 k3");
 	redisrig_say(rig, fd, "*2\r\n:0\r\n$2\r\n17\r\n");
@@ -303,8 +281,7 @@ REDIS_TEST(turn_writes_once)
 	static struct redisask asks[5];
 	uint64_t writes;
 
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	(void)redisrig_welcome(rig);
+	(void)redisrig_open(rig);
 	writes = spoke_stat_get(rig->engine, SPOKE_STAT_WRITES);
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(redisrig_ask(rig, &asks[i], "a"), SPOKE_OK);
@@ -316,10 +293,8 @@ REDIS_TEST(steady_state_allocates_nothing)
 {
 	struct redisask ask = { .done = 0 };
 	uint64_t demands = 0;
-	int fd;
+	int fd = redisrig_open(rig);
 
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_welcome(rig);
 	for (int i = 0; i < 100; i++) {
 		if (i == 10)
 			demands = rig->faulty.calls[SPOKEI_FAULTS_MEMORY];
@@ -357,8 +332,7 @@ REDIS_TEST(output_is_bounded)
 
 	memset(asks, 0, sizeof(asks));
 	memset(name, 'n', sizeof(name) - 1);
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	(void)redisrig_welcome(rig);
+	(void)redisrig_open(rig);
 	while (error == SPOKE_OK && sent < 100) {
 		before = rig->faulty.bytes;
 		error = redisrig_ask(rig, &asks[sent++], name);
@@ -384,8 +358,7 @@ REDIS_TEST(failed_command_leaves_no_bytes)
 	int fd;
 
 	memset(name, 'n', sizeof(name) - 1);
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_welcome(rig);
+	fd = redisrig_open(rig);
 	assert_int_equal(redisrig_ask(rig, &big, name), SPOKE_ELIMIT);
 	assert_int_equal(redisrig_ask(rig, &ask, "a"), SPOKE_OK);
 	redisrig_expect(rig, fd, "GET a");
@@ -400,10 +373,8 @@ REDIS_TEST(failed_command_leaves_no_bytes)
 REDIS_TEST(lost_connection_ends_asks_and_is_made_again)
 {
 	struct redisask asks[2] = { { .done = 0 } };
-	int fd;
+	int fd = redisrig_open(rig);
 
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_welcome(rig);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(redisrig_ask(rig, &asks[i], "a"), SPOKE_OK);
 	redisrig_expect(rig, fd, "GET a");
@@ -424,10 +395,8 @@ REDIS_TEST(lost_connection_ends_asks_and_is_made_again)
 
 REDIS_TEST(next_connection_kills_the_one_before)
 {
-	int fd;
+	int fd = redisrig_open(rig);
 
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_welcome(rig);
 	spokei_engine_refresh(rig->engine);
 	spokei_redis_restart(rig->redis, "the test wants it");
 	redisrig_expect_end(rig, fd);
@@ -443,10 +412,8 @@ REDIS_TEST(next_connection_kills_the_one_before)
 /* The KILL itself may be lost with the connection that has sent it. */
 REDIS_TEST(connection_is_killed_by_the_next_that_is_ready)
 {
-	int fd;
+	int fd = redisrig_open(rig);
 
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_welcome(rig);
 	redisrig_hang_up(rig, fd);
 	fd = redisrig_accept(rig);
 	redisrig_expect_greeting(rig, fd);
@@ -463,10 +430,8 @@ REDIS_TEST(connection_is_killed_by_the_next_that_is_ready)
 
 REDIS_TEST(busy_server_is_asked_again_to_kill)
 {
-	int fd;
+	int fd = redisrig_open(rig);
 
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_welcome(rig);
 	redisrig_hang_up(rig, fd);
 	fd = redisrig_accept(rig);
 	redisrig_expect_greeting(rig, fd);
@@ -485,10 +450,8 @@ REDIS_TEST(busy_server_is_asked_again_to_kill)
 
 REDIS_TEST(restarted_server_has_no_connection_to_kill)
 {
-	int fd;
+	int fd = redisrig_open(rig);
 
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_welcome(rig);
 	redisrig_hang_up(rig, fd);
 	redisrig_run(rig, MS);
 	fd = redisrig_welcome(rig); /* its id is 7 again */
@@ -590,10 +553,8 @@ REDIS_TEST(restart_is_reported_with_its_reason)
 REDIS_TEST(flushed_scripts_are_loaded_again)
 {
 	struct redisask ask = { .done = 0 };
-	int fd;
+	int fd = redisrig_open(rig);
 
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_welcome(rig);
 	assert_int_equal(redisrig_run_script(rig, &ask, SPOKEI_SCRIPT_RENEW, 1, 3), SPOKE_OK);
 	redisrig_expect(rig, fd, "EVALSHA *");
 	redisrig_say(rig, fd, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
@@ -631,10 +592,8 @@ REDIS_TEST(scripts_that_are_never_loaded_cost_growing_pauses)
 /* The connection that was to kill the first one has ended before. */
 REDIS_TEST(ghost_is_killed_although_a_greeting_failed)
 {
-	int fd;
+	int fd = redisrig_open(rig);
 
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_welcome(rig);
 	redisrig_hang_up(rig, fd);
 	for (unsigned id = 9; id < 11; id++) {
 		fd = redisrig_accept(rig);
@@ -649,10 +608,8 @@ REDIS_TEST(ghost_is_killed_although_a_greeting_failed)
 REDIS_TEST(demoted_server_is_left)
 {
 	struct redisask ask = { .done = 0 };
-	int fd;
+	int fd = redisrig_open(rig);
 
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_welcome(rig);
 	assert_int_equal(redisrig_run_script(rig, &ask, SPOKEI_SCRIPT_RELEASE, 2, 3), SPOKE_OK);
 	redisrig_expect(rig, fd, "EVALSHA *");
 	redisrig_say(rig, fd, "-READONLY You can't write against a read only replica.\r\n");
@@ -663,10 +620,8 @@ REDIS_TEST(demoted_server_is_left)
 REDIS_TEST(other_errors_are_answers)
 {
 	struct redisask ask = { .done = 0 };
-	int fd;
+	int fd = redisrig_open(rig);
 
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_welcome(rig);
 	assert_int_equal(redisrig_run_script(rig, &ask, SPOKEI_SCRIPT_ACQUIRE, 2, 4), SPOKE_OK);
 	redisrig_expect(rig, fd, "EVALSHA *");
 	redisrig_say(rig, fd, "-WRONGTYPE Operation against a key\r\n");
@@ -686,10 +641,8 @@ static void ask_again(struct redisask *told)
 REDIS_TEST(answered_ask_may_be_sent_again)
 {
 	struct redisask ask = { .then = ask_again };
-	int fd;
+	int fd = redisrig_open(rig);
 
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_welcome(rig);
 	assert_int_equal(redisrig_ask(rig, &ask, "a"), SPOKE_OK);
 	redisrig_expect(rig, fd, "GET a");
 	redisrig_say(rig, fd, "$1\r\nx\r\n");
@@ -732,10 +685,8 @@ REDIS_TEST(reply_stays_when_its_answer_ends_the_connection)
 REDIS_TEST(store_may_be_freed_in_an_answer)
 {
 	struct redisask asks[3] = { { .then = free_it } };
-	int fd;
+	int fd = redisrig_open(rig);
 
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_welcome(rig);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(redisrig_ask(rig, &asks[i], "a"), SPOKE_OK);
 	redisrig_say(rig, fd, "$1\r\nx\r\n$1\r\ny\r\n$1");
@@ -747,10 +698,8 @@ REDIS_TEST(store_may_be_freed_in_an_answer)
 REDIS_TEST(store_may_be_freed_when_an_ask_is_lost)
 {
 	struct redisask asks[3] = { { .then = free_it } };
-	int fd;
+	int fd = redisrig_open(rig);
 
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_welcome(rig);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(redisrig_ask(rig, &asks[i], "a"), SPOKE_OK);
 	redisrig_hang_up(rig, fd);
@@ -781,18 +730,15 @@ REDIS_TEST(store_may_be_freed_when_it_is_ready)
 	int fd;
 
 	rig->on_ready = free_rig;
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_welcome(rig);
+	fd = redisrig_open(rig);
 	redisrig_expect_end(rig, fd);
 }
 
 REDIS_TEST(queued_commands_are_written_when_freed)
 {
 	struct redisask ask = { .done = 0 };
-	int fd;
+	int fd = redisrig_open(rig);
 
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_welcome(rig);
 	assert_int_equal(redisrig_ask(rig, &ask, "last"), SPOKE_OK);
 	free_rig(rig);
 	redisrig_expect(rig, fd, "GET last");

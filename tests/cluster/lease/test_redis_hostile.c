@@ -100,8 +100,7 @@ REDIS_TEST(endless_reply_is_cut)
 
 	memset(junk, 'x', sizeof(junk));
 	junk[0] = '+';
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_welcome(rig);
+	fd = redisrig_open(rig);
 	assert_int_equal(redisrig_ask(rig, &ask, "a"), SPOKE_OK);
 	for (size_t sent = 0; rig->down == 0; sent += sizeof(junk)) {
 		assert_in_range(sent, 0, SPOKEI_RESP_BYTES);
@@ -165,10 +164,8 @@ REDIS_TEST(good_replies_have_their_form)
 		{ SPOKEI_SCRIPT_RENEW, 2, 6, "*2\r\n:1\r\n:0\r\n" },
 		{ SPOKEI_SCRIPT_RELEASE, 2, 3, ":1\r\n" },
 	};
-	int fd;
+	int fd = redisrig_open(rig);
 
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_welcome(rig);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct redisask ask = { .done = 0 };
 
@@ -200,8 +197,7 @@ REDIS_TEST(wrong_messages_end_the_connection_for_them)
 	static struct spokei_redis_channel channel;
 
 	channel = (struct spokei_redis_channel){ .name = { "a", 1 } };
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	(void)redisrig_welcome(rig);
+	(void)redisrig_open(rig);
 	spokei_redis_subscribe(rig->redis, &channel);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		int fd = redisrig_accept(rig);
@@ -222,10 +218,8 @@ REDIS_TEST(wrong_messages_end_the_connection_for_them)
 REDIS_TEST(flood_of_good_replies_ends_the_connection)
 {
 	struct redisask ask = { .done = 0 };
-	int fd;
+	int fd = redisrig_open(rig);
 
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_welcome(rig);
 	assert_int_equal(redisrig_ask(rig, &ask, "a"), SPOKE_OK);
 	redisrig_say(rig, fd, ":1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n");
 	assert_int_equal(ask.done, 1);

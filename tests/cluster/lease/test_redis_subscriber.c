@@ -22,8 +22,7 @@ static int start(struct redisrig *rig)
 
 	a = (struct spokei_redis_channel){ .name = { "a", 1 } };
 	b = (struct spokei_redis_channel){ .name = { "b", 1 } };
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	(void)redisrig_welcome(rig);
+	(void)redisrig_open(rig);
 	redisrig_run(rig, SECOND);
 	assert_false(redisrig_called(rig));
 	spokei_redis_subscribe(rig->redis, &a);
@@ -251,8 +250,7 @@ REDIS_TEST(many_subscriptions_wait_for_room)
 REDIS_TEST(channel_without_memory_is_never_in_force)
 {
 	a = (struct spokei_redis_channel){ .name = { "a", 1 } };
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	(void)redisrig_welcome(rig);
+	(void)redisrig_open(rig);
 	rig->faulty.rules[SPOKEI_FAULTS_MEMORY] = (struct spokei_faults_rule){ .error = -1 };
 	spokei_redis_subscribe(rig->redis, &a);
 	redisrig_run(rig, SECOND);

@@ -75,7 +75,7 @@ static void note_abandoned(struct spoke_request *request, void *arg)
 	linkrig.abandoned++;
 }
 
-void linkrig_hold(struct spoke_request *request, void *arg)
+static void linkrig_hold(struct spoke_request *request, void *arg)
 {
 	(void)arg;
 	assert_null(linkrig.held);

@@ -53,7 +53,6 @@ void linkrig_provide(const char *wire, const struct spoke_provider_options *opti
 void linkrig_consume(const char *wire, const struct spoke_consumer_options *options);
 
 /* Holds the request until linkrig_answer(). */
-void linkrig_hold(struct spoke_request *request, void *arg);
 void linkrig_answer(void);
 
 /* Connects the peer to the provider; accepts the consumer's connection and returns whether there

@@ -144,7 +144,8 @@ static void act_once(struct stage *stage)
 	chosen(stage);
 }
 
-TEST(everything_may_be_freed_as_a_call_ends_well)
+/* Runs the test once for each action. */
+static void run_freeing(void **state, void (*test)(struct stage *stage))
 {
 	for (unsigned i = 0; i < LENGTH(actions); i++) {
 		struct stage *stage;
@@ -153,88 +154,63 @@ TEST(everything_may_be_freed_as_a_call_ends_well)
 		again_from(state, i);
 		stage = begin_by_turns(state);
 		chosen = actions[i];
-		stage->calls[1].then = act;
-		(void)stage_call(stage, stage_method(stage, "later"), stage_no_args());
-		(void)stage_call(stage, stage_method(stage, "echo"), stage_no_args());
-		(void)stage_call(stage, stage_method(stage, "echo"), stage_no_args());
+		test(stage);
 		stage_end_all(stage);
 	}
 }
 
-TEST(everything_may_be_freed_as_a_call_times_out)
+#define FREEING_TEST(rule)                                                                         \
+	static void rule##_once(struct stage *stage);                                              \
+	TEST(rule)                                                                                 \
+	{                                                                                          \
+		run_freeing(state, rule##_once);                                                   \
+	}                                                                                          \
+	static void rule##_once(struct stage *stage)
+
+FREEING_TEST(everything_may_be_freed_as_a_call_ends_well)
+{
+	stage->calls[1].then = act;
+	(void)stage_call(stage, stage_method(stage, "later"), stage_no_args());
+	(void)stage_call(stage, stage_method(stage, "echo"), stage_no_args());
+	(void)stage_call(stage, stage_method(stage, "echo"), stage_no_args());
+}
+
+FREEING_TEST(everything_may_be_freed_as_a_call_times_out)
 {
 	static const struct spoke_call_options soon = { .timeout_ns = 10 * MS };
 
-	for (unsigned i = 0; i < LENGTH(actions); i++) {
-		struct stage *stage;
-
-		(void)stage_bare(state);
-		again_from(state, i);
-		stage = begin_by_turns(state);
-		chosen = actions[i];
-		stage->calls[0].then = act;
-		(void)stage_call_with(stage, stage_method(stage, "later"), stage_no_args(), &soon);
-		(void)stage_call_with(stage, stage_method(stage, "later"), stage_no_args(), &soon);
-		stage_end_all(stage);
-	}
+	stage->calls[0].then = act;
+	(void)stage_call_with(stage, stage_method(stage, "later"), stage_no_args(), &soon);
+	(void)stage_call_with(stage, stage_method(stage, "later"), stage_no_args(), &soon);
 }
 
-TEST(everything_may_be_freed_as_a_call_is_cancelled)
+FREEING_TEST(everything_may_be_freed_as_a_call_is_cancelled)
 {
-	for (unsigned i = 0; i < LENGTH(actions); i++) {
-		struct stage *stage;
-
-		(void)stage_bare(state);
-		again_from(state, i);
-		stage = begin_by_turns(state);
-		chosen = actions[i];
-		stage->calls[0].then = act;
-		(void)stage_call(stage, stage_method(stage, "later"), stage_no_args());
-		(void)stage_call(stage, stage_method(stage, "later"), stage_no_args());
-		stage_until_held(stage, 2);
-		assert_true(spoke_call_cancel(stage->consumer, stage->calls[0].name));
-		assert_true(spoke_call_cancel(stage->consumer, stage->calls[1].name));
-		stage_end_all(stage);
-	}
+	stage->calls[0].then = act;
+	(void)stage_call(stage, stage_method(stage, "later"), stage_no_args());
+	(void)stage_call(stage, stage_method(stage, "later"), stage_no_args());
+	stage_until_held(stage, 2);
+	assert_true(spoke_call_cancel(stage->consumer, stage->calls[0].name));
+	assert_true(spoke_call_cancel(stage->consumer, stage->calls[1].name));
 }
 
-TEST(everything_may_be_freed_as_calls_are_lost)
+FREEING_TEST(everything_may_be_freed_as_calls_are_lost)
 {
-	for (unsigned i = 0; i < LENGTH(actions); i++) {
-		struct stage *stage;
-
-		(void)stage_bare(state);
-		again_from(state, i);
-		stage = begin_by_turns(state);
-		chosen = actions[i];
-		stage->calls[0].then = act;
-		(void)stage_call(stage, stage_method(stage, "later"), stage_no_args());
-		(void)stage_call(stage, stage_method(stage, "later"), stage_no_args());
-		stage_until_held(stage, 2);
-		stage_free_provider(stage);
-		stage_end_all(stage);
-	}
+	stage->calls[0].then = act;
+	(void)stage_call(stage, stage_method(stage, "later"), stage_no_args());
+	(void)stage_call(stage, stage_method(stage, "later"), stage_no_args());
+	stage_until_held(stage, 2);
+	stage_free_provider(stage);
 }
 
-TEST(everything_may_be_freed_as_a_one_way_call_is_written)
+FREEING_TEST(everything_may_be_freed_as_a_one_way_call_is_written)
 {
 	static const struct spoke_call_options one_way = { .one_way = true };
 
-	for (unsigned i = 0; i < LENGTH(actions); i++) {
-		struct stage *stage;
-
-		(void)stage_bare(state);
-		again_from(state, i);
-		stage = begin_by_turns(state);
-		chosen = actions[i];
-		stage->calls[1].then = act;
-		(void)stage_call(stage, stage_method(stage, "later"), stage_no_args());
-		(void)stage_call_with(stage, stage_method(stage, "echo"), stage_no_args(),
-				      &one_way);
-		(void)stage_call_with(stage, stage_method(stage, "echo"), stage_no_args(),
-				      &one_way);
-		stage_end_all(stage);
-	}
+	stage->calls[1].then = act;
+	(void)stage_call(stage, stage_method(stage, "later"), stage_no_args());
+	(void)stage_call_with(stage, stage_method(stage, "echo"), stage_no_args(), &one_way);
+	(void)stage_call_with(stage, stage_method(stage, "echo"), stage_no_args(), &one_way);
 }
 
 TEST(everything_may_be_freed_in_a_handler)
@@ -255,23 +231,14 @@ TEST(everything_may_be_freed_in_a_handler)
 	}
 }
 
-TEST(everything_may_be_freed_as_a_request_is_abandoned)
+FREEING_TEST(everything_may_be_freed_as_a_request_is_abandoned)
 {
-	for (unsigned i = 0; i < LENGTH(actions); i++) {
-		struct stage *stage;
-
-		(void)stage_bare(state);
-		again_from(state, i);
-		stage = begin_by_turns(state);
-		chosen = actions[i];
-		stage->in_abandoned = act_once;
-		(void)stage_call(stage, stage_method(stage, "later"), stage_no_args());
-		(void)stage_call(stage, stage_method(stage, "later"), stage_no_args());
-		stage_until_held(stage, 2);
-		stage_free_provider(stage);
-		stage_until(stage, &stage->abandoned, 2);
-		stage_end_all(stage);
-	}
+	stage->in_abandoned = act_once;
+	(void)stage_call(stage, stage_method(stage, "later"), stage_no_args());
+	(void)stage_call(stage, stage_method(stage, "later"), stage_no_args());
+	stage_until_held(stage, 2);
+	stage_free_provider(stage);
+	stage_until(stage, &stage->abandoned, 2);
 }
 
 /* --- several addresses */
