@@ -95,7 +95,8 @@ static void cut(struct link *link)
 	link->cuts_reply = false;
 }
 
-void redisrelay_cut_all(void)
+/* Cuts all connections. */
+static void redisrelay_cut_all(void)
 {
 	for (size_t i = 0; i < LINKS_MAX; i++)
 		cut(&relay.links[i]);

@@ -41,9 +41,6 @@ void redisrelay_let_go(void);
  * redisrelay_let_go() still passes the commands to it, like a network that was slow. */
 void redisrelay_leave_ghosts(void);
 
-/* Cuts all connections. */
-void redisrelay_cut_all(void);
-
 /* Returns the number of connections that were accepted so far. */
 unsigned redisrelay_accepted(void);
 

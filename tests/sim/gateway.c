@@ -35,7 +35,8 @@ bool sim_gateway_drawn(uint64_t seed)
 	return sim_chance(&dice, GATEWAY_PERMILLE);
 }
 
-void sim_gateway_draw_times(struct sim_dice *dice, struct spoke_comet_options *with)
+/* Draws the times that differ from gateway to gateway. */
+static void sim_gateway_draw_times(struct sim_dice *dice, struct spoke_comet_options *with)
 {
 	with->keepalive_ns = sim_magnitude(dice, 20 * MS, SECOND);
 	with->poll_ns = sim_magnitude(dice, 50 * MS, SECOND);
@@ -91,7 +92,7 @@ static void draw_link(struct sim_dice *dice, struct spokei_vnet_link *link)
 		link->bytes_per_s = sim_magnitude(dice, 50000, 2000000);
 }
 
-void sim_gateway_draw(struct sim_gateway_plan *plan, uint64_t seed)
+static void sim_gateway_draw(struct sim_gateway_plan *plan, uint64_t seed)
 {
 	struct sim_dice dice = sim_dice_make(~seed ^ GATEWAY_SEED);
 
@@ -315,7 +316,8 @@ static void push_to(struct sim_gateway *gateway, uint32_t users)
 		record(gateway, users, len, message.ttl_ns || error, &result);
 }
 
-void sim_gateway_push_all(struct sim_gateway *gateway)
+/* Pushes one message to all users. */
+static void sim_gateway_push_all(struct sim_gateway *gateway)
 {
 	struct spoke_comet_result result = { .users = 0 };
 	size_t len;
@@ -391,7 +393,7 @@ static bool make_gateway(struct sim_gateway *gateway)
 	       spoke_alarm_after(gateway->engine, &gateway->alarm, MS, alarm_due) == SPOKE_OK;
 }
 
-void sim_gateway_start(struct sim_gateway *gateway)
+static void sim_gateway_start(struct sim_gateway *gateway)
 {
 	gateway->engine = NULL;
 	gateway->comet = NULL;
@@ -442,7 +444,7 @@ static bool end_gateway(struct sim_gateway *gateway)
 }
 
 /* Requests that wait for the authorizer, or for their end, hold up the drain too. */
-void sim_gateway_drain(struct sim_gateway *gateway)
+static void sim_gateway_drain(struct sim_gateway *gateway)
 {
 	const struct spoke_comet_options *with = &gateway->with;
 	const uint64_t now_ns = sim_gateway_now(gateway);
@@ -646,7 +648,7 @@ static void remove_extra_pages(struct sim_gateway *gateway)
 	}
 }
 
-void sim_gateway_heal(struct sim_gateway *gateway)
+static void sim_gateway_heal(struct sim_gateway *gateway)
 {
 	const struct spokei_vnet_link link = { .latency_ns = gateway->plan.link.latency_ns };
 

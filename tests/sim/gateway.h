@@ -207,10 +207,6 @@ static inline struct sim_dice *sim_gateway_dice(struct sim_gateway *gateway)
 
 /* Does this seed have a gateway? Has a generator of its own. */
 bool sim_gateway_drawn(uint64_t seed);
-void sim_gateway_draw(struct sim_gateway_plan *plan, uint64_t seed);
-
-/* Draws the times that differ from gateway to gateway. */
-void sim_gateway_draw_times(struct sim_dice *dice, struct spoke_comet_options *with);
 
 /* --- gateway.c */
 
@@ -224,18 +220,9 @@ void sim_gateway_end(struct sim_gateway *gateway);
 /* Holds up the gateway's process. */
 void sim_gateway_hold(struct sim_gateway *gateway, uint64_t ns);
 
-/* --- gateway.c: the program with the gateway: it starts, admits and pushes */
-
-void sim_gateway_start(struct sim_gateway *gateway);
-
-/* Pushes one message to all users. */
-void sim_gateway_push_all(struct sim_gateway *gateway);
-
 /* --- gateway.c: the faults */
 
 void sim_gateway_fault(struct sim_gateway *gateway);
-void sim_gateway_drain(struct sim_gateway *gateway);
-void sim_gateway_heal(struct sim_gateway *gateway);
 
 /* --- pages.c */
 
@@ -253,14 +240,6 @@ void sim_page_close_for(struct sim_page *page, uint64_t ns);
 
 /* The page was told to stay away; it comes back after a while. */
 void sim_page_stays_away(struct sim_page *page);
-
-/* --- pages.c: bytes */
-
-/* Reads the bytes that have arrived. May close the connection. */
-void sim_page_read(struct sim_page *page);
-
-/* Ends the input: the gateway has closed its side. */
-void sim_page_input_ends(struct sim_page *page);
 
 /* --- oracle_pages.c: the messages that pages get */
 

@@ -365,7 +365,8 @@ static void read_head(struct sim_page *page)
 		sim_page_broken(page, "a response without a length");
 }
 
-void sim_page_read(struct sim_page *page)
+/* Reads the bytes that have arrived. May close the connection. */
+static void sim_page_read(struct sim_page *page)
 {
 	if (page->status == 0)
 		read_head(page);
@@ -380,7 +381,7 @@ void sim_page_read(struct sim_page *page)
 }
 
 /* An event that was cut is dropped, as browsers do it. */
-void sim_page_input_ends(struct sim_page *page)
+static void sim_page_input_ends(struct sim_page *page)
 {
 	page->in_len = 0;
 }

@@ -338,7 +338,6 @@ struct sim_world {
 	uint64_t sleeps; /* number of sleeps of the machine */
 	uint64_t next_fault_ns;
 	uint64_t next_look_ns;
-	uint64_t clogged_until_ns;
 	struct sim_counts counts;
 	uint64_t hash; /* of all notes */
 	struct sim_note notes[SIM_TRACE];

@@ -130,10 +130,6 @@ struct reader {
 	char id[ID_MAX]; /* the last one */
 };
 
-/* Reads bytes of a connection and counts what they contain. */
-void reader_take(struct reader *reader, const struct crowd_plan *plan, const char *bytes,
-		 size_t len);
-
 /* A pusher: a program that pushes events, by RPC to spoke and by commands to the floor. */
 struct pusher_plan {
 	struct board *board;
@@ -150,9 +146,6 @@ struct pusher_order {
 
 /* Runs orders, and answers each by a byte when the last push was answered. */
 void pusher_play(void *plan, int in, int out);
-
-/* Writes the data of an event: its kind, the time, and more bytes up to the size. */
-void payload_write(char *payload, size_t size, char kind);
 
 /* --- a stage: servers with their crowds */
 
@@ -242,10 +235,6 @@ struct bench {
 	uint64_t broadcasts;   /* in a measurement */
 };
 
-void measure_storm(const struct bench *bench);
-void measure_fanout(const struct bench *bench);
-void measure_mute(const struct bench *bench);
-
 /* --- rows */
 
 #define REPS_MAX 5u
@@ -260,16 +249,5 @@ struct figure {
 	unsigned count[KINDS];
 	double values[KINDS][REPS_MAX];
 };
-
-void figure_add(struct figure *figure, enum kind kind, double value);
-
-/* Prints a row: the medians of both, the ratio of spoke to the floor, and the targets. */
-void figure_print(const struct figure *figure);
-
-/* Prints the legend of the rows. */
-void figures_begin(void);
-
-/* Returns whether all first bars were reached. */
-bool figures_are_good(void);
 
 #endif

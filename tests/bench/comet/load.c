@@ -120,8 +120,9 @@ static void keep(struct reader *reader, const char *bytes, size_t len)
 	reader->carried = (uint8_t)(reader->carried + len);
 }
 
-void reader_take(struct reader *reader, const struct crowd_plan *plan, const char *bytes,
-		 size_t len)
+/* Reads bytes of a connection and counts what they contain. */
+static void reader_take(struct reader *reader, const struct crowd_plan *plan, const char *bytes,
+			size_t len)
 {
 	char line[sizeof(reader->carry)];
 
@@ -424,7 +425,8 @@ struct pusher {
 	uint64_t answered;
 };
 
-void payload_write(char *payload, size_t size, char kind)
+/* Writes the data of an event: its kind, the time, and more bytes up to the size. */
+static void payload_write(char *payload, size_t size, char kind)
 {
 	int len = snprintf(payload, size, "%c%0*llu ", kind, (int)STAMP_DIGITS,
 			   (unsigned long long)now_ns());

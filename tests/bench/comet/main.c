@@ -13,7 +13,7 @@
 
 static bool missed;
 
-void figure_add(struct figure *figure, enum kind kind, double value)
+static void figure_add(struct figure *figure, enum kind kind, double value)
 {
 	if (figure->count[kind] < REPS_MAX)
 		figure->values[kind][figure->count[kind]++] = value;
@@ -65,12 +65,14 @@ static void print_target(const struct figure *figure, double target, const char 
 		printf("-%s", end);
 }
 
-void figures_begin(void)
+/* Prints the legend of the rows. */
+static void figures_begin(void)
 {
 	printf("figure\tfloor\tspoke\tratio\tunit\tfirst bar\tgoal\n");
 }
 
-void figure_print(const struct figure *figure)
+/* Prints a row: the medians of both, the ratio of spoke to the floor, and the targets. */
+static void figure_print(const struct figure *figure)
 {
 	double low = median(figure, FLOOR);
 	double value = median(figure, SPOKE);
@@ -86,7 +88,8 @@ void figure_print(const struct figure *figure)
 	missed |= is_missed(figure, figure->bar);
 }
 
-bool figures_are_good(void)
+/* Returns whether all first bars were reached. */
+static bool figures_are_good(void)
 {
 	return !missed;
 }
@@ -168,7 +171,7 @@ static void run(struct storm *storm, const struct bench *bench, enum kind kind, 
 	stage_close(&stage, true);
 }
 
-void measure_storm(const struct bench *bench)
+static void measure_storm(const struct bench *bench)
 {
 	/* Targets are those of 100,000 connections. */
 	double share = bench->conns / 100000.0;
@@ -380,7 +383,7 @@ static void fanout_run(struct fanout *fanout, const struct bench *bench, enum ki
 	stage_close(&stage, true);
 }
 
-void measure_fanout(const struct bench *bench)
+static void measure_fanout(const struct bench *bench)
 {
 	unsigned reps = bench->is_quick ? 1 : 3;
 	struct fanout fanout = {
@@ -461,7 +464,7 @@ static uint64_t mute_broadcast(struct stage *stage, unsigned readers)
 	return now_ns() - begun_ns;
 }
 
-void measure_mute(const struct bench *bench)
+static void measure_mute(const struct bench *bench)
 {
 	const struct stage_options options = {
 		.kind = SPOKE,

@@ -724,21 +724,21 @@ static void known(const struct hostile_frame *frame)
 		at->frame = *frame;
 }
 
-static void read_seeds(const char *path, void (*take)(const struct hostile_frame *frame))
+static void read_seeds(const char *path, void (*use)(const struct hostile_frame *frame))
 {
 	static char line[2 * HOSTILE_FRAME_MAX + 64];
 	static struct hostile_frame frame;
 	FILE *file = path ? fopen(path, "r") : NULL;
 
 	for (size_t at = 0; hostile_seed(at, &frame); at++)
-		take(&frame);
+		use(&frame);
 	if (path && file == NULL) {
 		perror(path);
 		exit(1);
 	}
 	while (file && fgets(line, sizeof(line), file))
 		if (line[0] != '#' && hostile_read(line, &frame))
-			take(&frame);
+			use(&frame);
 	if (file)
 		(void)fclose(file);
 }

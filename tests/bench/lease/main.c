@@ -31,7 +31,6 @@
  * is one row on stdout
  */
 
-#define US UINT64_C(1000)
 /* What all measurements share. */
 struct bench {
 	bool is_quick;

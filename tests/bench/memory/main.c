@@ -80,7 +80,12 @@ static void read_answer(int fd)
 	read_all(fd, bytes, len);
 }
 
-void crowd_play(void *arg, int in, int out)
+/*
+ * Reads a port (uint16_t), then commands, each of which is answered by one byte when it is done:
+ * 'c' opens all connections, 's' makes each of them send a heartbeat and a call and read both
+ * answers.
+ */
+static void crowd_play(void *arg, int in, int out)
 {
 	const struct quota *quota = arg;
 	int *fds = calloc(quota->conns, sizeof(*fds));
@@ -181,7 +186,7 @@ static void measure_accept(struct idle *idle)
 	       "s", 2);
 }
 
-void measure_idle(unsigned conns)
+static void measure_idle(unsigned conns)
 {
 	struct idle idle = { .conns = conns };
 	struct usage before;
@@ -221,7 +226,7 @@ void measure_idle(unsigned conns)
 #define LONG_NS (3600 * SECOND)
 /* --- sizes of structures and tables */
 
-void measure_sizes(void)
+static void measure_sizes(void)
 {
 	struct spokei_slab slab;
 	double cell;
@@ -429,7 +434,7 @@ static void measure_cost(struct caller *caller, unsigned few, unsigned many, uns
 	report("call_cost_many_to_few", median(ratios), "ratio", 1.5);
 }
 
-void measure_pending(unsigned few, unsigned many, unsigned calls)
+static void measure_pending(unsigned few, unsigned many, unsigned calls)
 {
 	struct caller caller = { .calls = calloc(many, sizeof(struct spoke_call)) };
 	struct spoke_consumer *measured_consumer;
@@ -519,7 +524,7 @@ static double grow_table(unsigned count)
 	return (double)worst_ns / MS;
 }
 
-void measure_steps(unsigned count)
+static void measure_steps(unsigned count)
 {
 	report("ring_of_calls_longest_step", grow_ring(count), "ms", STEP_MAX_MS);
 	report("table_of_requests_longest_step", grow_table(count), "ms", STEP_MAX_MS);

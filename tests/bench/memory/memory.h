@@ -59,25 +59,11 @@ void helper_end(struct helper *helper);
 void read_all(int fd, void *bytes, size_t len);
 void write_all(int fd, const void *bytes, size_t len);
 
-/* --- the measurements */
-
-void measure_sizes(void);
-void measure_steps(unsigned count);
-void measure_idle(unsigned conns);
-void measure_pending(unsigned few, unsigned many, unsigned calls);
-
 /* --- a child process: half of the connections of measure_idle() */
 
 struct quota {
 	unsigned conns;
 	unsigned first_host; /* last byte of its first source address */
 };
-
-/*
- * Reads a port (uint16_t), then commands, each of which is answered by one byte when it is done:
- * 'c' opens all connections, 's' makes each of them send a heartbeat and a call and read both
- * answers.
- */
-void crowd_play(void *arg, int in, int out);
 
 #endif

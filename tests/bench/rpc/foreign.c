@@ -73,7 +73,9 @@ static uint64_t stolen_ticks(void)
 	return sum_words(text + strcspn(text, " "), STAT_STEAL, STAT_STEAL);
 }
 
-bool foreign_is_stolen_only(void)
+/* Returns whether this process has a real-time priority. Then other processes only use the CPU time
+ * that the measured ones leave, and foreign_end() counts only the hypervisor. */
+static bool foreign_is_stolen_only(void)
 {
 	int policy = sched_getscheduler(0);
 

@@ -20,10 +20,6 @@ struct foreign {
 
 struct foreign foreign_begin(void);
 
-/* Returns whether this process has a real-time priority. Then other processes only use the CPU time
- * that the measured ones leave, and foreign_end() counts only the hypervisor. */
-bool foreign_is_stolen_only(void);
-
 /* Returns the share of all CPUs since then that was used neither by this process nor by children
  * that were started and waited for meanwhile. */
 double foreign_end(const struct foreign *begin);

@@ -177,7 +177,8 @@ struct host_calls host_peek(const struct host_calls *calls)
 	};
 }
 
-uint64_t host_ns(int clock)
+/* Returns the time of a clock in ns. */
+static uint64_t host_ns(int clock)
 {
 	struct timespec time = { 0 };
 

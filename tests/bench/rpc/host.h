@@ -55,9 +55,6 @@ static inline uint64_t host_reads(void)
 
 struct host_calls host_peek(const struct host_calls *calls);
 
-/* Returns the time of a clock in ns. */
-uint64_t host_ns(int clock);
-
 /* Returns the monotonic time. */
 uint64_t host_now_ns(void);
 

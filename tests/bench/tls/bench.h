@@ -86,11 +86,6 @@ double bench_load_p99(struct bench_load *load, unsigned depth);
 double bench_load_rate(struct bench_load *load, unsigned depth, double *ret_cpu);
 void bench_load_free(struct bench_load *load);
 
-/* --- redis.c */
-
-/* Prints the calls per second of redis over TLS, and of spoke. */
-void bench_redis(void);
-
 /* --- raw.c: an echo on bare sockets */
 
 struct bench_raw;
@@ -129,10 +124,5 @@ void bench_updates(const char *figure, bool asks);
 
 /* Prints the 99th percentile of calls without and with a flood of handshakes. */
 void bench_live(const char *figure, unsigned depth);
-
-/* --- judge.c: what is judged without TLS */
-
-void bench_token(void);
-void bench_list(void);
 
 #endif

@@ -33,7 +33,7 @@ static void print(const char *figure, double *rounds)
 }
 
 /* A UUID, the usual token, which is the second of two. */
-void bench_token(void)
+static void bench_token(void)
 {
 	static const char list[] = "1b4e28ba-2fa1-11d2-883f-0016d3cca427,"
 				   "6fa459ea-ee8a-3ca4-894e-db77e160355e";
@@ -57,7 +57,7 @@ void bench_token(void)
 }
 
 /* The peer is in the last of the ranges. */
-void bench_list(void)
+static void bench_list(void)
 {
 	const struct spoke_env *env = spoke_host_env();
 	char list[ENTRIES * ENTRY_TEXT] = "";
@@ -190,7 +190,8 @@ static double ask(uint16_t port)
 	return rate;
 }
 
-void bench_redis(void)
+/* Prints the calls per second of redis over TLS, and of spoke. */
+static void bench_redis(void)
 {
 	uint16_t port = find_port();
 	pid_t server = start(port);

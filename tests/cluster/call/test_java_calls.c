@@ -13,7 +13,6 @@
 /* --- calls of a provider in Java over Hessian 2: the bytes of Dubbo 2.7.23 */
 
 #define SPAN(literal) spokei_span(literal, sizeof(literal) - 1)
-#define NONE spokei_span(NULL, 0)
 
 enum {
 	/* Numbers of recorded frames. */

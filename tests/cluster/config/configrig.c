@@ -20,7 +20,8 @@ int configrig_tear_down(void **state)
 	return clusterrig_tear_down(state);
 }
 
-void configrig_told(void *arg, const char *sentence)
+/* The message callback for functions of a config. */
+static void configrig_told(void *arg, const char *sentence)
 {
 	size_t len = strlen(configrig.told);
 

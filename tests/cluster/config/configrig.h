@@ -35,7 +35,4 @@ void configrig_reload(const char *text);
 /* Makes a consumer that uses the file. */
 void configrig_consume(const char *query);
 
-/* The message callback for functions of a config. */
-void configrig_told(void *arg, const char *sentence);
-
 #endif

@@ -18,7 +18,6 @@
 #define MASTER "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"
 #define HOLDER "285475da-9152-4c83-822a-67ee2f116a79:52"
 #define LOCK "*4\r\n:60000\r\n$39\r\n" HOLDER "\r\n$1\r\n1\r\n$1\r\n7\r\n"
-#define STEPS 16
 
 /* One step of the server: a command that is read, and its reply; a reply of NULL ends the
  * connection. */

@@ -29,7 +29,6 @@
 #define BYTES_MAX 16384u
 #define PERIOD_NS LIVE_NS_PER_MS
 #define BURST 50u /* calls at a time; calls missed beyond that are not made up for */
-#define SECOND_NS UINT64_C(1000000000)
 
 struct call {
 	uint32_t ends;

@@ -22,7 +22,6 @@
 #include <string.h>
 
 #define CALLS_MAX (1u << 20)
-#define LARGE_HEAD 5u
 
 enum kind {
 	ECHO,

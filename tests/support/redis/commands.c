@@ -35,7 +35,7 @@ static unsigned sub_index(const struct fakeredis_conn *conn, struct spoke_span c
 	return i;
 }
 
-void fakeredis_subscribe(struct fakeredis_command *command)
+static void fakeredis_subscribe(struct fakeredis_command *command)
 {
 	struct fakeredis_conn *conn = command->conn;
 
@@ -57,7 +57,7 @@ static void drop_sub(struct fakeredis_conn *conn, unsigned index)
 	conn->subs[index] = conn->subs[conn->sub_count];
 }
 
-void fakeredis_unsubscribe(struct fakeredis_command *command)
+static void fakeredis_unsubscribe(struct fakeredis_command *command)
 {
 	struct fakeredis_conn *conn = command->conn;
 
@@ -83,8 +83,9 @@ void fakeredis_unsubscribe(struct fakeredis_command *command)
 	}
 }
 
-unsigned fakeredis_tell(struct fakeredis *server, struct spoke_span channel,
-			struct spoke_span message)
+/* Publishes to the subscribers of this server. */
+static unsigned fakeredis_tell(struct fakeredis *server, struct spoke_span channel,
+			       struct spoke_span message)
 {
 	unsigned count = 0;
 
@@ -160,7 +161,7 @@ static void kill_client(struct fakeredis_command *command)
 	fakeredis_integer(command->conn, count);
 }
 
-void fakeredis_client(struct fakeredis_command *command)
+static void fakeredis_client(struct fakeredis_command *command)
 {
 	if (fakeredis_is(command->args[1], "ID") && command->count == 2)
 		fakeredis_integer(command->conn, (int64_t)command->conn->id);
@@ -407,7 +408,10 @@ static unsigned index_of(const struct fakeredis *server, struct spoke_span sha1)
 	return i;
 }
 
-void fakeredis_know(struct fakeredis *server, enum fakeredis_script kind, const char *text)
+/* Makes a script known, also before the start: the text may be loaded and run, and does what `kind`
+ * says. Those of the product and of REDISSON are known from the start on. A changed text of the
+ * product fails a test of lease/test_leases.c, and changes scripts.c here. */
+static void fakeredis_know(struct fakeredis *server, enum fakeredis_script kind, const char *text)
 {
 	unsigned i = server->script_count;
 
@@ -479,7 +483,7 @@ static void refuse_script(struct fakeredis_command *command)
 	fakeredis_error(command->conn, "ERR this script is not known to the Redis in memory");
 }
 
-void fakeredis_eval(struct fakeredis_command *command)
+static void fakeredis_eval(struct fakeredis_command *command)
 {
 	struct fakeredis *server = command->server;
 	char sha1[41];
@@ -495,7 +499,7 @@ void fakeredis_eval(struct fakeredis_command *command)
 	run(command, index);
 }
 
-void fakeredis_evalsha(struct fakeredis_command *command)
+static void fakeredis_evalsha(struct fakeredis_command *command)
 {
 	const struct fakeredis *server = command->server;
 	unsigned index = index_of(server, command->args[1]);
@@ -506,7 +510,8 @@ void fakeredis_evalsha(struct fakeredis_command *command)
 		run(command, index);
 }
 
-enum fakeredis_script fakeredis_script_of(const struct fakeredis_command *command)
+/* Returns what the command would run; FAKEREDIS_NO_SCRIPT: no script, or one that is not known. */
+static enum fakeredis_script fakeredis_script_of(const struct fakeredis_command *command)
 {
 	const struct fakeredis *server = command->server;
 	char sha1[41];

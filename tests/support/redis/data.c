@@ -40,7 +40,7 @@ static void clear(struct fakeredis_key *key)
 	key->field_count = 0;
 }
 
-void fakeredis_key_free(struct fakeredis_key *key)
+static void fakeredis_key_free(struct fakeredis_key *key)
 {
 	if (key == NULL)
 		return;
@@ -70,7 +70,7 @@ static struct fakeredis_key *key_new(unsigned db, struct spoke_span name)
 	return key;
 }
 
-struct fakeredis_key *fakeredis_key_copy(const struct fakeredis_key *key)
+static struct fakeredis_key *fakeredis_key_copy(const struct fakeredis_key *key)
 {
 	struct fakeredis_key *copy = key_new(key->db, fakeredis_span(key->name));
 
@@ -89,7 +89,8 @@ static struct fakeredis_key **place_of(struct fakeredis *server, unsigned db,
 	return at;
 }
 
-void fakeredis_drop(struct fakeredis *server, struct fakeredis_key *key)
+/* Returns the key, made if it is not there; a made one is a hash without fields. */
+static void fakeredis_drop(struct fakeredis *server, struct fakeredis_key *key)
 {
 	struct fakeredis_key **at = place_of(server, key->db, fakeredis_span(key->name));
 
@@ -109,7 +110,8 @@ struct fakeredis_key *fakeredis_find(struct fakeredis *server, unsigned db, stru
 	return NULL;
 }
 
-struct fakeredis_key *fakeredis_make(struct fakeredis *server, unsigned db, struct spoke_span name)
+static struct fakeredis_key *fakeredis_make(struct fakeredis *server, unsigned db,
+					    struct spoke_span name)
 {
 	struct fakeredis_key *key = fakeredis_find(server, db, name);
 	struct fakeredis_key **bucket;
@@ -125,7 +127,7 @@ struct fakeredis_key *fakeredis_make(struct fakeredis *server, unsigned db, stru
 	return key;
 }
 
-void fakeredis_set_string(struct fakeredis_key *key, struct spoke_span text)
+static void fakeredis_set_string(struct fakeredis_key *key, struct spoke_span text)
 {
 	struct fakeredis_text *string = fakeredis_text_new(text);
 
@@ -150,7 +152,8 @@ const struct fakeredis_text *fakeredis_field(const struct fakeredis_key *key,
 	return i < key->field_count ? key->fields[i].value : NULL;
 }
 
-void fakeredis_set_field(struct fakeredis_key *key, struct spoke_span name, struct spoke_span value)
+static void fakeredis_set_field(struct fakeredis_key *key, struct spoke_span name,
+				struct spoke_span value)
 {
 	unsigned i = field_index(key, name);
 
@@ -171,8 +174,9 @@ int64_t fakeredis_ttl(const struct fakeredis *server, const struct fakeredis_key
 	return (int64_t)(key->expires_ms - fakeredis_now_ms(server));
 }
 
-void fakeredis_replace(struct fakeredis *server, unsigned db, struct spoke_span name,
-		       const struct fakeredis_key *state)
+/* Puts a copy of a key in place of what is there; `state` NULL: removes it. */
+static void fakeredis_replace(struct fakeredis *server, unsigned db, struct spoke_span name,
+			      const struct fakeredis_key *state)
 {
 	struct fakeredis_key *key = *place_of(server, db, name);
 
@@ -273,7 +277,8 @@ void fakeredis_unlock(struct fakeredis *server, const char *name)
 
 /* --- writes by commands and scripts: whether they are allowed, and what they do */
 
-bool fakeredis_may_write(const struct fakeredis_command *command, bool more_memory)
+/* Returns whether the command may write now; answers why not. */
+static bool fakeredis_may_write(const struct fakeredis_command *command, bool more_memory)
 {
 	const struct fakeredis *server = command->server;
 

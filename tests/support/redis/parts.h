@@ -155,27 +155,12 @@ void fakeredis_refuse(const struct fakeredis_command *command, const char *text)
 /* Returns a key that lives, or NULL. */
 struct fakeredis_key *fakeredis_find(struct fakeredis *server, unsigned db, struct spoke_span name);
 
-/* Returns the key, made if it is not there; a made one is a hash without fields. */
-struct fakeredis_key *fakeredis_make(struct fakeredis *server, unsigned db, struct spoke_span name);
-void fakeredis_drop(struct fakeredis *server, struct fakeredis_key *key);
-
-void fakeredis_set_string(struct fakeredis_key *key, struct spoke_span text);
-
 /* Returns the value of a field, or NULL. */
 const struct fakeredis_text *fakeredis_field(const struct fakeredis_key *key,
 					     struct spoke_span name);
-void fakeredis_set_field(struct fakeredis_key *key, struct spoke_span name,
-			 struct spoke_span value);
 
 /* Returns the time to live as PTTL does. */
 int64_t fakeredis_ttl(const struct fakeredis *server, const struct fakeredis_key *key);
-
-struct fakeredis_key *fakeredis_key_copy(const struct fakeredis_key *key);
-void fakeredis_key_free(struct fakeredis_key *key);
-
-/* Puts a copy of a key in place of what is there; `state` NULL: removes it. */
-void fakeredis_replace(struct fakeredis *server, unsigned db, struct spoke_span name,
-		       const struct fakeredis_key *state);
 
 /* --- commands.c, scripts.c, clients.c */
 
@@ -185,23 +170,7 @@ void fakeredis_run(struct fakeredis_conn *conn, const struct spoke_span *args, u
 /* Makes the scripts of the product and of Redisson known. */
 void fakeredis_know_all(struct fakeredis *server);
 
-void fakeredis_eval(struct fakeredis_command *command);
-void fakeredis_evalsha(struct fakeredis_command *command);
 void fakeredis_script(struct fakeredis_command *command);
-
-/* Returns what the command would run; FAKEREDIS_NO_SCRIPT: no script, or one that is not known. */
-enum fakeredis_script fakeredis_script_of(const struct fakeredis_command *command);
-
-void fakeredis_subscribe(struct fakeredis_command *command);
-void fakeredis_unsubscribe(struct fakeredis_command *command);
-void fakeredis_client(struct fakeredis_command *command);
-
-/* Publishes to the subscribers of this server. */
-unsigned fakeredis_tell(struct fakeredis *server, struct spoke_span channel,
-			struct spoke_span message);
-
-/* Returns whether the command may write now; answers why not. */
-bool fakeredis_may_write(const struct fakeredis_command *command, bool more_memory);
 
 /* Writes by commands and scripts, which also reach the replicas. Return false if they have answered
  * an error. */
@@ -227,10 +196,5 @@ void fakeredis_replicate(struct fakeredis *server);
 /* Returns when it has to be called next; UINT64_MAX: never. */
 uint64_t fakeredis_replicate_next(const struct fakeredis *server);
 void fakeredis_forget_replicas(struct fakeredis *server);
-
-/* --- server.c */
-
-/* Runs the commands in the input of a connection. */
-void fakeredis_take(struct fakeredis_conn *conn);
 
 #endif

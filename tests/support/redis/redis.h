@@ -149,11 +149,6 @@ void fakeredis_stop(struct fakeredis *server);
 
 /* --- scripts */
 
-/* Makes a script known, also before the start: the text may be loaded and run, and does what `kind`
- * says. Those of the product and of REDISSON are known from the start on. A changed text of the
- * product fails a test of lease/test_leases.c, and changes scripts.c here. */
-void fakeredis_know(struct fakeredis *server, enum fakeredis_script kind, const char *text);
-
 /* As SCRIPT FLUSH. */
 void fakeredis_flush_scripts(struct fakeredis *server);
 

@@ -41,7 +41,8 @@ static void conn_free(struct fakeredis_conn *conn)
 	free(conn);
 }
 
-void fakeredis_take(struct fakeredis_conn *conn)
+/* Runs the commands in the input of a connection. */
+static void fakeredis_take(struct fakeredis_conn *conn)
 {
 	static struct spoke_span args[FAKEREDIS_ARGS];
 	struct fakeredis *server = conn->server;
