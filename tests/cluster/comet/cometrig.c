@@ -386,3 +386,15 @@ uint64_t cometrig_timers(void)
 			 SPOKE_WHEEL_OK);
 	return counts.pending;
 }
+
+void cometrig_free_gateway(struct cometrig *rig)
+{
+	spoke_comet_free(rig->comet);
+	rig->then = NULL;
+}
+
+void assert_has(const char *text, const char *part)
+{
+	if (strstr(text, part) == NULL)
+		fail_msg("\"%.400s\" does not have \"%s\"", text, part);
+}

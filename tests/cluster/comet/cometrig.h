@@ -114,4 +114,9 @@ uint64_t cometrig_figure(enum spoke_comet_figure figure);
 /* Returns the number of armed timers of connections. */
 uint64_t cometrig_timers(void);
 
+/* For `then`: frees the gateway, once. */
+void cometrig_free_gateway(struct cometrig *rig);
+
+void assert_has(const char *text, const char *part);
+
 #endif

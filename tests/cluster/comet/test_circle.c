@@ -21,12 +21,6 @@ static struct other {
 	struct spoke_comet *comet;
 } others[OTHERS];
 
-static void assert_has(const char *text, const char *part)
-{
-	if (strstr(text, part) == NULL)
-		fail_msg("\"%.400s\" does not have \"%s\"", text, part);
-}
-
 static void make(struct other *other, const char *listen)
 {
 	struct spoke_engine_options engine = { .env = &other->faulty.env };

@@ -9,12 +9,6 @@
 
 /* --- the life of connections: keepalives, the end of a life, limits and storms */
 
-static void assert_has(const char *text, const char *part)
-{
-	if (strstr(text, part) == NULL)
-		fail_msg("\"%.400s\" does not have \"%s\"", text, part);
-}
-
 static int open_many(int *fds, int count)
 {
 	for (int i = 0; i < count; i++) {
@@ -578,15 +572,9 @@ TEST(free_with_connections_leaves_nothing)
 	assert_string_equal(strstr(cometrig.changes, "-") ? "told" : "quiet", "quiet");
 }
 
-static void free_gateway(struct cometrig *rig)
-{
-	spoke_comet_free(rig->comet);
-	rig->then = NULL;
-}
-
 TEST(gateway_may_be_freed_in_a_callback)
 {
-	cometrig.then = free_gateway;
+	cometrig.then = cometrig_free_gateway;
 	(void)cometrig_events("user=ann", NULL);
 	cometrig_run(SECOND);
 	assert_null(cometrig.then);

@@ -18,12 +18,6 @@ static void assert_begins(const char *text, const char *with)
 		fail_msg("\"%.200s\" does not begin with \"%s\"", text, with);
 }
 
-static void assert_has(const char *text, const char *part)
-{
-	if (strstr(text, part) == NULL)
-		fail_msg("\"%.400s\" does not have \"%s\"", text, part);
-}
-
 FIXTURE(cometrig_set_up, cometrig_tear_down);
 
 TEST(event_stream_begins_with_retry_and_id)
@@ -718,19 +712,13 @@ TEST(posts_of_a_user_without_connections_are_limited)
 	assert_string_equal(cometrig.changes, "");
 }
 
-static void free_gateway(struct cometrig *rig)
-{
-	spoke_comet_free(rig->comet);
-	rig->then = NULL;
-}
-
 TEST(gateway_may_be_freed_by_a_message)
 {
 	int fd = cometrig_connect();
 
 	cometrig_send(fd, SEND(COMETRIG_ORIGIN, "5", "hello"));
 	cometrig_run(MS);
-	cometrig.then = free_gateway;
+	cometrig.then = cometrig_free_gateway;
 	assert_true(admit(0, "ann"));
 	cometrig_run(MS);
 	assert_string_equal(cometrig.heard, "ann: hello\n");

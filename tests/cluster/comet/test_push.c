@@ -9,12 +9,6 @@
 
 /* --- pushed messages: order, ids, forms, who gets them, and what is refused */
 
-static void assert_has(const char *text, const char *part)
-{
-	if (strstr(text, part) == NULL)
-		fail_msg("\"%.400s\" does not have \"%s\"", text, part);
-}
-
 static int push_to(const char *user, const struct spoke_comet_message *message,
 		   struct spoke_comet_result *result)
 {

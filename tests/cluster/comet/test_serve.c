@@ -29,12 +29,6 @@ static struct {
 	char text[4096]; /* the last result, printed */
 } caller;
 
-static void assert_has(const char *text, const char *part)
-{
-	if (strstr(text, part) == NULL)
-		fail_msg("\"%.400s\" does not have \"%s\"", text, part);
-}
-
 STEP(set_up)
 {
 	struct spoke_comet_options options = cometrig_begin();

@@ -238,18 +238,12 @@ TEST(socket_may_be_closed_by_its_own_message)
 	assert_string_equal(cometrig.heard, "ann: x\n");
 }
 
-static void free_gateway(struct cometrig *rig)
-{
-	spoke_comet_free(rig->comet);
-	rig->then = NULL;
-}
-
 TEST(gateway_may_be_freed_by_a_message)
 {
 	int fd = open_socket();
 	bool ended;
 
-	cometrig.then = free_gateway;
+	cometrig.then = cometrig_free_gateway;
 	cometrig_frame(fd, 0x81, "x", 1);
 	cometrig_frame(fd, 0x81, "y", 1);
 	(void)cometrig_read(fd, &ended);
