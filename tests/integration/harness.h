@@ -312,6 +312,9 @@ void raw_reset(struct raw *raw);
 /* Shuts down the sending direction. */
 void raw_shut(struct raw *raw);
 
+/* Checks that the request is refused with status 60. */
+void assert_not_found(struct raw *raw, uint64_t id);
+
 /* Checks that the next frame is a reply with this id and status; stores the message in *ret_message
  * if not NULL. */
 void assert_reply(struct raw *raw, uint64_t id, unsigned status,

@@ -304,6 +304,13 @@ void assert_reply(struct raw *raw, uint64_t id, unsigned status, struct spokei_m
 		*ret_message = message;
 }
 
+void assert_not_found(struct raw *raw, uint64_t id)
+{
+	assert_reply(raw, id, 60, NULL);
+	assert_counter_up_by(raw->stage, SPOKE_STAT_REQUESTS_NO_SERVICE, 1);
+	assert_nothing_closed(raw->stage);
+}
+
 void assert_raw_lives(struct raw *raw)
 {
 	uint64_t id = LIVES_ID + ++raw->stage->names;

@@ -244,12 +244,21 @@ void rig_until_ready(struct rig_process *consumer, unsigned count)
 	rig_until(consumer, "ready", wanted);
 }
 
-static unsigned number_after(const char *text, const char *name)
+uint64_t rig_number(const char *text, const char *words)
 {
-	const char *at = strstr(text, name);
+	const char *at = strstr(text, words);
 
-	assert_non_null(at);
-	return (unsigned)strtoul(at + strlen(name), NULL, 10);
+	if (at == NULL)
+		fail_msg("not \"%s\": %s", words, text);
+	return strtoull(at + strlen(words), NULL, 10);
+}
+
+void rig_until_endpoints(struct rig_process *caller, unsigned count)
+{
+	char wanted[32];
+
+	(void)snprintf(wanted, sizeof(wanted), "endpoints %u", count);
+	rig_until(caller, "endpoints", wanted);
 }
 
 struct rig_table rig_table(struct rig_process *consumer)
@@ -259,15 +268,15 @@ struct rig_table rig_table(struct rig_process *consumer)
 	rig_tell(consumer, "table");
 	text = rig_wait(consumer, "table *")->text;
 	return (struct rig_table){
-		.taken = number_after(text, " taken "),
-		.ok = number_after(text, " ok "),
-		.wrong = number_after(text, " wrong "),
-		.timeouts = number_after(text, " timeouts "),
-		.lost = number_after(text, " lost "),
-		.refused = number_after(text, " refused "),
-		.other = number_after(text, " other "),
-		.twice = number_after(text, " twice "),
-		.not_taken = number_after(text, " not_taken "),
+		.taken = rig_number(text, " taken "),
+		.ok = rig_number(text, " ok "),
+		.wrong = rig_number(text, " wrong "),
+		.timeouts = rig_number(text, " timeouts "),
+		.lost = rig_number(text, " lost "),
+		.refused = rig_number(text, " refused "),
+		.other = rig_number(text, " other "),
+		.twice = rig_number(text, " twice "),
+		.not_taken = rig_number(text, " not_taken "),
 	};
 }
 

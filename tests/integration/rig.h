@@ -88,6 +88,9 @@ void rig_tell(struct rig_process *process, const char *format, ...)
  * test fails if the process ends first, or a timeout expires. */
 const struct rig_line *rig_wait(struct rig_process *process, const char *pattern);
 
+/* Returns the number that follows these words of a line. */
+uint64_t rig_number(const char *text, const char *words);
+
 /* Return the number of matching lines so far, and between two times. */
 size_t rig_count(struct rig_process *process, const char *pattern);
 size_t rig_count_between(struct rig_process *process, const char *pattern, uint64_t from_ns,
@@ -108,17 +111,20 @@ void rig_until(struct rig_process *process, const char *question, const char *an
 /* Waits until the consumer has this many connected endpoints. */
 void rig_until_ready(struct rig_process *consumer, unsigned count);
 
+/* Waits until the caller knows this many endpoints. */
+void rig_until_endpoints(struct rig_process *caller, unsigned count);
+
 /* Waits until all calls of the consumer have ended, and returns the counts of their results. */
 struct rig_table {
-	unsigned taken;
-	unsigned ok;
-	unsigned wrong;
-	unsigned timeouts;
-	unsigned lost;
-	unsigned refused;
-	unsigned other;
-	unsigned twice;
-	unsigned not_taken;
+	uint64_t taken;
+	uint64_t ok;
+	uint64_t wrong;
+	uint64_t timeouts;
+	uint64_t lost;
+	uint64_t refused;
+	uint64_t other;
+	uint64_t twice;
+	uint64_t not_taken;
 };
 struct rig_table rig_table(struct rig_process *consumer);
 

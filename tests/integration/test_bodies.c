@@ -384,14 +384,6 @@ static void assert_bad_bodies(struct raw *raw, const struct bytes *bad, size_t c
 	assert_raw_lives(raw);
 }
 
-/* Checks that the request is refused with status 60. */
-static void assert_not_found(struct raw *raw, uint64_t id)
-{
-	assert_reply(raw, id, 60, NULL);
-	assert_counter_up_by(raw->stage, SPOKE_STAT_REQUESTS_NO_SERVICE, 1);
-	assert_nothing_closed(raw->stage);
-}
-
 ROW(row_22_bodies_of_the_wrong_shape_are_bad_requests, STAGE_ALL)
 {
 	static const struct bytes bodies[] = {

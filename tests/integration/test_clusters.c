@@ -54,14 +54,6 @@ FIXTURE(make_folder, remove_folder);
 
 /* --- members */
 
-static unsigned number_after(const char *text, const char *name)
-{
-	const char *at = strstr(text, name);
-
-	assert_non_null(at);
-	return (unsigned)strtoul(at + strlen(name), NULL, 10);
-}
-
 /* Starts it at its former address, if it had one. */
 static void start_member(struct member *member, const char *options)
 {
@@ -83,7 +75,7 @@ static void join(struct member *member)
 	rig_until(member->process, "registered", "registered 1 of 1");
 }
 
-static unsigned answered_by(unsigned id)
+static uint64_t answered_by(unsigned id)
 {
 	char pattern[32];
 	const char *text;
@@ -91,7 +83,7 @@ static unsigned answered_by(unsigned id)
 	rig_tell(caller, "from %u", id);
 	(void)snprintf(pattern, sizeof(pattern), "from %u *", id);
 	text = rig_wait(caller, pattern)->text;
-	return number_after(text, " answered ") + number_after(text, " settled ");
+	return rig_number(text, " answered ") + rig_number(text, " settled ");
 }
 
 /* Drains it; all requests that it ran were answered. */
@@ -102,7 +94,7 @@ static void assert_leaves(struct member *member)
 	rig_signal(member->process, SIGTERM);
 	text = rig_wait(member->process, "runs *")->text;
 	assert_int_equal(rig_end(member->process), 0);
-	assert_int_equal(answered_by(member->id), number_after(text, "runs "));
+	assert_int_equal(answered_by(member->id), rig_number(text, "runs "));
 }
 
 /* --- the shared list */
@@ -149,14 +141,6 @@ static void until_calls(unsigned more)
 	rig_until_stat(caller, "calls_ok", rig_stat(caller, "calls_ok") + more);
 }
 
-static void until_endpoints(unsigned count)
-{
-	char wanted[32];
-
-	(void)snprintf(wanted, sizeof(wanted), "endpoints %u", count);
-	rig_until(caller, "endpoints", wanted);
-}
-
 /* Checks that all calls have ended once and the engine's counters agree; returns the results. */
 static const char *assert_ended_once(void)
 {
@@ -166,35 +150,35 @@ static const char *assert_ended_once(void)
 		"calls_canceled", "calls_failed", "calls_deferred",
 	};
 	const char *table;
-	unsigned taken;
+	uint64_t taken;
 	uint64_t all = 0;
 
 	rig_tell(caller, "rest");
 	rig_tell(caller, "table");
 	table = rig_wait(caller, "table *")->text;
-	taken = number_after(table, " taken ");
-	assert_int_equal(number_after(table, " twice "), 0);
-	assert_int_equal(number_after(table, " wrong "), 0);
-	assert_int_equal(number_after(table, " other "), 0);
+	taken = rig_number(table, " taken ");
+	assert_int_equal(rig_number(table, " twice "), 0);
+	assert_int_equal(rig_number(table, " wrong "), 0);
+	assert_int_equal(rig_number(table, " other "), 0);
 	for (unsigned i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
 		all += rig_stat(caller, ends[i]);
 	assert_int_equal(rig_stat(caller, "calls"), taken);
 	assert_int_equal(all, taken);
-	assert_int_equal(rig_stat(caller, "calls_ok"), number_after(table, " ok "));
-	assert_int_equal(rig_stat(caller, "calls_lost"), number_after(table, " lost "));
-	assert_int_equal(rig_stat(caller, "calls_remote"), number_after(table, " refused "));
-	assert_int_equal(rig_stat(caller, "calls_deferred"), number_after(table, " deferred "));
+	assert_int_equal(rig_stat(caller, "calls_ok"), rig_number(table, " ok "));
+	assert_int_equal(rig_stat(caller, "calls_lost"), rig_number(table, " lost "));
+	assert_int_equal(rig_stat(caller, "calls_remote"), rig_number(table, " refused "));
+	assert_int_equal(rig_stat(caller, "calls_deferred"), rig_number(table, " deferred "));
 	assert_int_equal(rig_stat(caller, "calls_timeout") +
 				 rig_stat(caller, "calls_timeout_unsent"),
-			 number_after(table, " timeouts "));
-	assert_int_equal(rig_stat(caller, "calls_refused"), number_after(table, " not_taken "));
+			 rig_number(table, " timeouts "));
+	assert_int_equal(rig_stat(caller, "calls_refused"), rig_number(table, " not_taken "));
 	return table;
 }
 
 /* Returns the sum over all providers that ever existed. */
-static unsigned answered_by_all(void)
+static uint64_t answered_by_all(void)
 {
-	unsigned all = 0;
+	uint64_t all = 0;
 
 	for (unsigned id = 1; id <= id_count; id++)
 		all += answered_by(id);
@@ -230,14 +214,14 @@ static void add_and_remove(struct member *members)
 		join(&added[i]);
 		rig_until_stat(added[i].process, "requests_ok", 100);
 	}
-	until_endpoints(MEMBERS + 2);
+	rig_until_endpoints(caller, MEMBERS + 2);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_leaves(&members[i]);
 		assert_false(is_listed(&members[i]));
 		until_calls(500);
 		members[i] = added[i];
 	}
-	until_endpoints(MEMBERS);
+	rig_until_endpoints(caller, MEMBERS);
 }
 
 /* One provider is frozen until its connection accepts no more bytes, and then killed. Unwritten
@@ -262,7 +246,7 @@ static void list_and_delist(void)
 	struct member member = { 0 };
 	char list[LIST_MAX];
 	char line[128];
-	unsigned runs;
+	uint64_t runs;
 
 	start_member(&member, "");
 	(void)snprintf(line, sizeof(line), "\ndubbo://%s/demo.EchoService?warmup=0\n",
@@ -271,12 +255,12 @@ static void list_and_delist(void)
 	write_list(list, line);
 	rig_until_stat(member.process, "requests_ok", 100);
 	write_list(list, "");
-	until_endpoints(MEMBERS);
+	rig_until_endpoints(caller, MEMBERS);
 	rig_tell(member.process, "runs");
-	runs = number_after(rig_wait(member.process, "runs *")->text, "runs ");
+	runs = rig_number(rig_wait(member.process, "runs *")->text, "runs ");
 	until_calls(1000);
 	rig_tell(member.process, "runs");
-	assert_int_equal(number_after(rig_wait(member.process, "runs *")->text, "runs "), runs);
+	assert_int_equal(rig_number(rig_wait(member.process, "runs *")->text, "runs "), runs);
 	assert_leaves(&member);
 }
 
@@ -299,14 +283,13 @@ TEST(failover_loses_no_call_that_was_never_written)
 	freeze_and_kill(&members[0]);
 	kill_and_restart(members);
 	table = assert_ended_once();
-	assert_int_equal(number_after(table, " not_taken "), 0);
+	assert_int_equal(rig_number(table, " not_taken "), 0);
 	/* A caller that gets little CPU makes many calls at a time, and may use up its retry
 	 * budget. */
-	assert_in_range(number_after(table, " unwritten "), 0,
-			rig_stat(caller, "retries_unfunded"));
-	assert_int_equal(number_after(table, " refused "), 0);
-	assert_in_range(number_after(table, " lost "), 1, UINT32_MAX);
-	assert_int_equal(answered_by_all(), number_after(table, " ok "));
+	assert_in_range(rig_number(table, " unwritten "), 0, rig_stat(caller, "retries_unfunded"));
+	assert_int_equal(rig_number(table, " refused "), 0);
+	assert_in_range(rig_number(table, " lost "), 1, UINT32_MAX);
+	assert_int_equal(answered_by_all(), rig_number(table, " ok "));
 	for (unsigned i = 0; i < MEMBERS; i++)
 		assert_leaves(&members[i]);
 	assert_ends_well(caller);
@@ -320,7 +303,7 @@ TEST(failback_settles_every_ticket_when_the_provider_is_back)
 	const char *table;
 	const char *tickets;
 	const char *runs;
-	unsigned deferred;
+	uint64_t deferred;
 
 	start_member(&member, "");
 	caller = rig_caller("url=dubbo://%s/demo.EchoService?cluster=failback&timeout=30s"
@@ -335,22 +318,22 @@ TEST(failback_settles_every_ticket_when_the_provider_is_back)
 	start_member(&member, "");
 	until_calls(20);
 	table = assert_ended_once();
-	deferred = number_after(table, " deferred ");
-	assert_int_equal(number_after(table, " not_taken "), 0);
-	assert_int_equal(number_after(table, " ok ") + deferred, number_after(table, " taken "));
+	deferred = rig_number(table, " deferred ");
+	assert_int_equal(rig_number(table, " not_taken "), 0);
+	assert_int_equal(rig_number(table, " ok ") + deferred, rig_number(table, " taken "));
 	rig_tell(caller, "tickets");
 	tickets = rig_wait(caller, "tickets *")->text;
-	assert_int_equal(number_after(tickets, " settled "), deferred);
-	assert_int_equal(number_after(tickets, " success "), deferred);
-	assert_int_equal(number_after(tickets, " told "), deferred);
-	assert_int_equal(number_after(tickets, " wrong "), 0);
-	assert_int_equal(number_after(tickets, " twice "), 0);
+	assert_int_equal(rig_number(tickets, " settled "), deferred);
+	assert_int_equal(rig_number(tickets, " success "), deferred);
+	assert_int_equal(rig_number(tickets, " told "), deferred);
+	assert_int_equal(rig_number(tickets, " wrong "), 0);
+	assert_int_equal(rig_number(tickets, " twice "), 0);
 	rig_until(caller, "waiting", "waiting 0");
-	assert_int_equal(answered_by_all(), number_after(table, " taken "));
+	assert_int_equal(answered_by_all(), rig_number(table, " taken "));
 	/* The restarted provider ran no request twice. */
 	rig_tell(member.process, "runs");
 	runs = rig_wait(member.process, "runs *")->text;
-	assert_int_equal(number_after(runs, " different "), number_after(runs, "runs "));
+	assert_int_equal(rig_number(runs, " different "), rig_number(runs, "runs "));
 	assert_leaves(&member);
 	assert_ends_well(caller);
 }

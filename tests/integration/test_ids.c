@@ -19,14 +19,6 @@
  * that are too large
  */
 
-/* Checks that the request is refused with status 60. */
-static void assert_not_found(struct raw *raw, uint64_t id)
-{
-	assert_reply(raw, id, 60, NULL);
-	assert_counter_up_by(raw->stage, SPOKE_STAT_REQUESTS_NO_SERVICE, 1);
-	assert_nothing_closed(raw->stage);
-}
-
 /* Sends a request to an unknown service, with 60,000 arguments or one of 4 MiB. */
 static void put_unknown(struct spokei_buffer *frames, bool many)
 {

@@ -85,15 +85,6 @@ static void until_in_time(bool (*attempt)(void))
 
 /* --- what they say */
 
-static uint64_t number_after(const char *text, const char *words)
-{
-	const char *at = strstr(text, words);
-
-	if (at == NULL)
-		fail_msg("not \"%s\": %s", words, text);
-	return strtoull(at + strlen(words), NULL, 10);
-}
-
 /* Asks, and waits until the lease is held; returns its fence number. */
 static uint64_t hold(struct rig_process *holder, unsigned number)
 {
@@ -101,13 +92,13 @@ static uint64_t hold(struct rig_process *holder, unsigned number)
 
 	rig_tell(holder, "ask %u", number);
 	(void)snprintf(pattern, sizeof(pattern), "told %u *", number);
-	return number_after(rig_wait(holder, pattern)->text, " OK fence ");
+	return rig_number(rig_wait(holder, pattern)->text, " OK fence ");
 }
 
 /* Returns a time at which the lease is still valid as its holder says, but for less than a ms. */
 static uint64_t end_by_holder(const char *text)
 {
-	return number_after(text, " at ") + number_after(text, "left 1 ") * MS;
+	return rig_number(text, " at ") + rig_number(text, "left 1 ") * MS;
 }
 
 /* Returns a time at which the lock has expired in the store. */
@@ -123,7 +114,7 @@ static uint64_t end_by_store(void)
 static uint64_t runs(void)
 {
 	rig_tell(provider, "runs");
-	return number_after(rig_wait(provider, "runs *")->text, "runs ");
+	return rig_number(rig_wait(provider, "runs *")->text, "runs ");
 }
 
 static void until_runs(uint64_t count)
@@ -141,7 +132,7 @@ static uint64_t commands(const char *name)
 	char key[64];
 
 	(void)snprintf(key, sizeof(key), "cmdstat_%s:calls=", name);
-	return strstr(text, key) ? number_after(text, key) : 0;
+	return strstr(text, key) ? rig_number(text, key) : 0;
 }
 
 static void until_waiting(unsigned count)
@@ -315,7 +306,7 @@ static bool takes_over_in_time(void)
 	}
 	least_ns += (uint64_t)left_ms * MS;
 	line = rig_wait(waiter, "told 1 *");
-	assert_true(number_after(line->text, " OK fence ") > fence);
+	assert_true(rig_number(line->text, " OK fence ") > fence);
 	assert_true(line->at_ns + 2 * MS >= least_ns);
 	assert_int_equal(commands("publish"), 0);
 	assert_in_range(commands("evalsha"), 1, 4);
@@ -344,7 +335,7 @@ static unsigned grants(struct rig_process *const *crowd, unsigned *ret_process,
 				continue;
 			assert_non_null(strstr(text, " OK fence "));
 			*ret_process = i;
-			*ret_number = (unsigned)number_after(text, "told ");
+			*ret_number = (unsigned)rig_number(text, "told ");
 			count++;
 		}
 	}

@@ -116,14 +116,6 @@ static void start_all(void)
 	rig_until_ready(caller, MEMBERS);
 }
 
-static void until_endpoints(unsigned count)
-{
-	char wanted[32];
-
-	(void)snprintf(wanted, sizeof(wanted), "endpoints %u", count);
-	rig_until(caller, "endpoints", wanted);
-}
-
 /* Waits until the file has this many lines and the folder this many marks, and no member writes a
  * list: the caller's engine turns meanwhile. */
 static void until_lines(unsigned count, unsigned marks)
@@ -146,7 +138,7 @@ TEST(killed_provider_vanishes_for_all_others)
 	assert_int_equal(entries(".lock", false), MEMBERS + 1);
 	write_file(beside(".4194304-7.tmp"), "half a li");
 	rig_kill(members[0]);
-	until_endpoints(MEMBERS - 1);
+	rig_until_endpoints(caller, MEMBERS - 1);
 	until_lines(MEMBERS, MEMBERS - 1);
 	assert_null(strstr(read_file(), addresses[0]));
 	assert_non_null(strstr(read_file(), addresses[1]));
