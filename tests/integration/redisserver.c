@@ -5,10 +5,10 @@
 #include "tests/support/test.h"
 
 #include "tests/integration/redisclient.h"
+#include "tests/support/folder.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -130,8 +130,7 @@ void redisserver_rouse(struct redisserver *server)
 static void make_folder(struct redisserver *server)
 {
 	memset(server, 0, sizeof(*server));
-	(void)snprintf(server->folder, sizeof(server->folder), "/tmp/spoke-redis-XXXXXX");
-	assert_non_null(mkdtemp(server->folder));
+	folder_make(server->folder);
 	(void)snprintf(server->path, sizeof(server->path), "%s/socket", server->folder);
 }
 
@@ -227,19 +226,11 @@ void redisserver_add(struct redisserver *server, const char *settings)
 	(void)snprintf(server->settings + len, sizeof(server->settings) - len, "%s", settings);
 }
 
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
-{
-	(void)status;
-	(void)type;
-	(void)place;
-	return remove(path);
-}
-
 void redisserver_unmake(struct redisserver *server)
 {
 	if (server->pid > 0)
 		redisserver_kill(server);
 	if (server->folder[0])
-		(void)nftw(server->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+		folder_remove(server->folder);
 	server->folder[0] = '\0';
 }

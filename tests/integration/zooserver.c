@@ -2,11 +2,11 @@
 /* Starts, kills and restarts a ZooKeeper server for tests. */
 #define _GNU_SOURCE
 #include "tests/integration/zooserver.h"
+#include "tests/support/folder.h"
 #include "tests/support/test.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -155,8 +155,7 @@ void zooserver_rouse(void)
 
 void zooserver_make(void)
 {
-	(void)snprintf(server.folder, sizeof(server.folder), "/tmp/spoke-zookeeper-XXXXXX");
-	assert_non_null(mkdtemp(server.folder));
+	folder_make(server.folder);
 	server.port = free_port();
 	write_settings();
 	zooserver_revive();
@@ -183,26 +182,18 @@ void zooserver_kill(void)
 	server.pid = 0;
 }
 
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
-{
-	(void)status;
-	(void)type;
-	(void)place;
-	return remove(path);
-}
-
 void zooserver_forget(void)
 {
 	char data[sizeof(server.folder) + 16];
 
 	assert_int_equal(server.pid, 0);
 	(void)snprintf(data, sizeof(data), "%s/data", server.folder);
-	assert_int_equal(nftw(data, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+	folder_remove(data);
 }
 
 void zooserver_unmake(void)
 {
 	if (server.pid > 0)
 		zooserver_kill();
-	(void)nftw(server.folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	folder_remove(server.folder);
 }

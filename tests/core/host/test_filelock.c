@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 
 #include "core/host/host.h"
+#include "tests/support/folder.h"
 #include "tests/support/test.h"
 
 #include <errno.h>
@@ -10,7 +11,6 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/wait.h>
@@ -26,19 +26,15 @@ struct rig {
 	char marked[100];
 };
 
-static int set_up(void **state)
+STEP(set_up)
 {
-	struct rig *rig = calloc(1, sizeof(*rig));
+	static struct rig rig;
 
-	if (rig == NULL)
-		return -1;
-	(void)snprintf(rig->folder, sizeof(rig->folder), "/tmp/spoke-test-lock-XXXXXX");
-	if (mkdtemp(rig->folder) == NULL)
-		return -1;
-	(void)snprintf(rig->path, sizeof(rig->path), "%s/file", rig->folder);
-	(void)snprintf(rig->marked, sizeof(rig->marked), "%s" MARK, rig->path);
-	*state = rig;
-	return 0;
+	memset(&rig, 0, sizeof(rig));
+	folder_make(rig.folder);
+	(void)snprintf(rig.path, sizeof(rig.path), "%s/file", rig.folder);
+	(void)snprintf(rig.marked, sizeof(rig.marked), "%s" MARK, rig.path);
+	*state = &rig;
 }
 
 /* Returns the name of an entry of the folder, valid until the next call. */
@@ -55,16 +51,13 @@ static bool exists(const struct rig *rig, const char *name)
 	return access(named(rig, name), F_OK) == 0;
 }
 
-static int tear_down(void **state)
+STEP(tear_down)
 {
 	struct rig *rig = *state;
-	int error;
 
 	(void)unlink(named(rig, "file.lock"));
 	(void)unlink(named(rig, "file" MARK ".lock"));
-	error = rmdir(rig->folder);
-	free(rig);
-	return error;
+	assert_int_equal(rmdir(rig->folder), 0);
 }
 
 #define RIG_TEST(...) TEST_WITH(struct rig *rig, *state, __VA_ARGS__)

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 
 #include "core/host/host.h"
+#include "tests/support/folder.h"
 #include "tests/support/test.h"
 
 #include <dirent.h>
@@ -22,28 +23,21 @@ struct rig {
 	char path[PATH_MAX];
 };
 
-static int set_up(void **state)
+STEP(set_up)
 {
-	struct rig *rig = calloc(1, sizeof(*rig));
+	static struct rig rig;
 
-	if (rig == NULL)
-		return -1;
-	(void)snprintf(rig->folder, sizeof(rig->folder), "/tmp/spoke-test-files-XXXXXX");
-	if (mkdtemp(rig->folder) == NULL)
-		return -1;
-	(void)snprintf(rig->path, sizeof(rig->path), "%s/file", rig->folder);
-	*state = rig;
-	return 0;
+	memset(&rig, 0, sizeof(rig));
+	folder_make(rig.folder);
+	(void)snprintf(rig.path, sizeof(rig.path), "%s/file", rig.folder);
+	*state = &rig;
 }
 
 STEP(tear_down)
 {
 	struct rig *rig = *state;
 
-	(void)unlink(rig->path);
-	(void)rmdir(rig->path);
-	(void)rmdir(rig->folder); /* fails if a file is left; the tests assert that themselves */
-	free(rig);
+	folder_remove(rig->folder);
 }
 
 #define RIG_TEST(...) TEST_WITH(struct rig *rig, *state, __VA_ARGS__)

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 
 #include "core/host/host.h"
+#include "tests/support/folder.h"
 #include "tests/support/test.h"
 
 #include <errno.h>
@@ -27,20 +28,17 @@ struct rig {
 	int fd; /* watches `path` */
 };
 
-static int set_up(void **state)
+STEP(set_up)
 {
-	struct rig *rig = calloc(1, sizeof(*rig));
+	static struct rig rig;
 
-	if (rig == NULL)
-		return -1;
-	(void)snprintf(rig->folder, sizeof(rig->folder), "/tmp/spoke-test-watch-XXXXXX");
-	if (mkdtemp(rig->folder) == NULL)
-		return -1;
-	(void)snprintf(rig->path, sizeof(rig->path), "%s/file", rig->folder);
-	(void)snprintf(rig->other, sizeof(rig->other), "%s/file2", rig->folder);
-	(void)snprintf(rig->lock, sizeof(rig->lock), "%s/file.lock", rig->folder);
-	*state = rig;
-	return files->watch(NULL, rig->path, &rig->fd);
+	memset(&rig, 0, sizeof(rig));
+	folder_make(rig.folder);
+	(void)snprintf(rig.path, sizeof(rig.path), "%s/file", rig.folder);
+	(void)snprintf(rig.other, sizeof(rig.other), "%s/file2", rig.folder);
+	(void)snprintf(rig.lock, sizeof(rig.lock), "%s/file.lock", rig.folder);
+	*state = &rig;
+	assert_int_equal(files->watch(NULL, rig.path, &rig.fd), 0);
 }
 
 STEP(tear_down)
@@ -48,11 +46,7 @@ STEP(tear_down)
 	struct rig *rig = *state;
 
 	files->unwatch(NULL, rig->fd);
-	(void)unlink(rig->path);
-	(void)unlink(rig->other);
-	(void)unlink(rig->lock);
-	(void)rmdir(rig->folder);
-	free(rig);
+	folder_remove(rig->folder);
 }
 
 #define RIG_TEST(...) TEST_WITH(struct rig *rig, *state, __VA_ARGS__)

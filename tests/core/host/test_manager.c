@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 
 #include "core/host/host.h"
+#include "tests/support/folder.h"
 #include "tests/support/test.h"
 
 #include <errno.h>
@@ -21,22 +22,18 @@ struct rig {
 	int fd; /* the service manager's socket; -1: none */
 };
 
-static int set_up(void **state)
+STEP(set_up)
 {
-	struct rig *rig = calloc(1, sizeof(*rig));
+	static struct rig rig;
 
-	if (rig == NULL)
-		return -1;
-	rig->fd = -1;
-	(void)snprintf(rig->folder, sizeof(rig->folder), "/tmp/spoke-test-manager-XXXXXX");
-	if (mkdtemp(rig->folder) == NULL)
-		return -1;
-	(void)snprintf(rig->path, sizeof(rig->path), "%s/notify", rig->folder);
+	memset(&rig, 0, sizeof(rig));
+	rig.fd = -1;
+	folder_make(rig.folder);
+	(void)snprintf(rig.path, sizeof(rig.path), "%s/notify", rig.folder);
 	(void)unsetenv("NOTIFY_SOCKET");
 	(void)unsetenv("WATCHDOG_USEC");
 	(void)unsetenv("WATCHDOG_PID");
-	*state = rig;
-	return 0;
+	*state = &rig;
 }
 
 STEP(tear_down)
@@ -45,9 +42,7 @@ STEP(tear_down)
 
 	if (rig->fd >= 0)
 		(void)close(rig->fd);
-	(void)unlink(rig->path);
-	(void)rmdir(rig->folder);
-	free(rig);
+	folder_remove(rig->folder);
 }
 
 #define RIG_TEST(...) TEST_WITH(struct rig *rig, *state, __VA_ARGS__)

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 
 #include "core/host/host.h"
+#include "tests/support/folder.h"
 #include "tests/support/test.h"
 
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -31,30 +31,24 @@ struct rig {
 	struct spoke_address at;
 };
 
-static int set_up(void **state)
+STEP(set_up)
 {
-	struct rig *rig = calloc(1, sizeof(*rig));
+	static struct rig rig;
 	char text[128];
 
-	if (rig == NULL)
-		return -1;
-	*state = rig;
-	(void)snprintf(rig->folder, sizeof(rig->folder), "/tmp/spoke-test-sockfile-XXXXXX");
-	if (mkdtemp(rig->folder) == NULL)
-		return -1;
-	(void)snprintf(rig->path, sizeof(rig->path), "%s/s", rig->folder);
-	(void)snprintf(text, sizeof(text), "unix:%s", rig->path);
-	return net->parse(NULL, text, &rig->at);
+	memset(&rig, 0, sizeof(rig));
+	*state = &rig;
+	folder_make(rig.folder);
+	(void)snprintf(rig.path, sizeof(rig.path), "%s/s", rig.folder);
+	(void)snprintf(text, sizeof(text), "unix:%s", rig.path);
+	assert_int_equal(net->parse(NULL, text, &rig.at), 0);
 }
 
 STEP(tear_down)
 {
 	struct rig *rig = *state;
 
-	(void)unlink(rig->path);
-	(void)rmdir(rig->path);
-	(void)rmdir(rig->folder);
-	free(rig);
+	folder_remove(rig->folder);
 }
 
 #define RIG_TEST(...) TEST_WITH(struct rig *rig, *state, __VA_ARGS__)
