@@ -230,13 +230,6 @@ int spokei_limits_settle(const struct spoke_value_limits *limits, struct spoke_v
 	return 0;
 }
 
-uint32_t spokei_limits_items(const struct spoke_value_limits *limits)
-{
-	size_t objects = limits->object_bytes_max / SPOKE_VALUE_OBJECT_BYTES;
-
-	return objects < limits->items_max ? (uint32_t)objects : limits->items_max;
-}
-
 static void start(struct spokei_skim *skim, const struct spoke_value_limits *limits)
 {
 	SPOKE_ASSERT(limits->depth_max <= SPOKE_VALUE_DEPTH_MAX);

@@ -75,9 +75,21 @@ static inline void spokei_skim_restore(struct spokei_skim *skim,
 SPOKE_MUST_USE int spokei_limits_settle(const struct spoke_value_limits *limits,
 					struct spoke_value_limits *ret);
 
+/* Returns whether no limit is 0 or above its maximum. Most are settled already. */
+static inline bool spokei_limits_are_settled(const struct spoke_value_limits *limits)
+{
+	return limits->depth_max - 1 < SPOKE_VALUE_DEPTH_MAX && limits->items_max > 0 &&
+	       limits->object_bytes_max > 0 && limits->bytes_max > 0;
+}
+
 /* Returns the allowed number of values: the smaller of items_max and what object_bytes_max allows.
  */
-uint32_t spokei_limits_items(const struct spoke_value_limits *limits);
+static inline uint32_t spokei_limits_items(const struct spoke_value_limits *limits)
+{
+	size_t objects = limits->object_bytes_max / SPOKE_VALUE_OBJECT_BYTES;
+
+	return objects < limits->items_max ? (uint32_t)objects : limits->items_max;
+}
 
 /*
  * Starts to validate a body of `len` bytes that must contain exactly `count` values, or any number

@@ -25,7 +25,8 @@
 #       Instructions of a call on both sides by place and by feature, compared with
 #       tests/bench/cost/ratchet.txt.
 #   sh tests/bench/run.sh codec [--quick]
-#       Reading and writing the recorded bodies of Dubbo: Hessian 2, msgpack, and hessian.js on Node.
+#       Reading and writing the recorded bodies of Dubbo: Hessian 2, msgpack, and hessian.js on Node; then
+#       calls with a text, three arguments, objects and so on, in Hessian 2 next to msgpack.
 #   sh tests/bench/run.sh http [--quick]
 #       A JSON echo over HTTP, next to Node's http module.
 #   sh tests/bench/run.sh tls

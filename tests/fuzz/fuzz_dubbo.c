@@ -182,7 +182,7 @@ static void verdicts_agree(struct spoke_span frame, const struct spokei_message 
 {
 	const unsigned char *bytes = frame.data;
 	struct spoke_span body = spokei_span(bytes + HEAD, frame.len - HEAD);
-	struct spoke_span values;
+	struct spoke_cursor values;
 	int verdict;
 
 	if (message->codec != SPOKEI_CODEC_MSGPACK ||
@@ -190,8 +190,7 @@ static void verdicts_agree(struct spoke_span frame, const struct spokei_message 
 		return;
 	if (message->kind == SPOKEI_REPLY && message->status != OK)
 		return; /* the status counts, whatever the body contains */
-	verdict = spokei_codec_msgpack.to_values(&limits.value, SPOKEI_CODEC_REQUEST, body, NULL,
-						 &values);
+	verdict = spoke_values_check(body.data, body.len, &limits.value, &values, NULL);
 	demand(verdict == 0 || verdict == result, "the validator agrees");
 }
 

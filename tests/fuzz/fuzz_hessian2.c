@@ -7,7 +7,7 @@
 #include "core/value/skim.h"
 #include "tests/core/memory.h"
 #include "tests/fuzz/fuzz.h"
-#include "transport/codec/codec.h"
+#include "tests/transport/codec/bodies.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +27,8 @@ static int read_copy(const struct spoke_value_limits *limits, enum spokei_codec_
 	demand(copy != NULL, "there is memory");
 	if (len > 0)
 		memcpy(copy, body, len);
-	error = spokei_codec_hessian2.to_values(limits, part, (struct spoke_span){ copy, len },
-						scratch, ret);
+	error = body_read(&spokei_codec_hessian2, limits, part, (struct spoke_span){ copy, len },
+			  scratch, ret);
 	free(copy);
 	return error;
 }
@@ -89,7 +89,7 @@ static bool go_way(const struct spoke_value_limits *limits, enum spokei_codec_pa
 	int error;
 
 	spokei_buffer_init(&out, scratch->env, 2 * BYTES_MAX);
-	error = spokei_codec_hessian2.from_values(part, values, &out);
+	error = body_write(&spokei_codec_hessian2, part, values, &out);
 	demand(error == 0 || may_fail(part, values, error), "values that were read can be written");
 	if (error == 0)
 		demand(read_copy(limits, part, spokei_buffer_data(&out), spokei_buffer_len(&out),

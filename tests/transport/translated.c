@@ -3,9 +3,9 @@
 #include "tests/transport/translated.h"
 
 #include "tests/core/memory.h"
+#include "tests/transport/codec/bodies.h"
 #include "tests/transport/stream.h"
 #include "timer/base.h"
-#include "transport/codec/codec.h"
 #include "transport/wire/dubbo/dubbo.h"
 
 #define HEAD 16u
@@ -61,9 +61,8 @@ const char *translated_read(const struct spokei_wire_limits *limits, struct spok
 	memory_init(&memory);
 	spokei_buffer_init(&scratch, &memory.env, BYTES_MAX);
 	spokei_buffer_init(&plain, &memory.env, BYTES_MAX);
-	if (spokei_codec_hessian2.to_values(&limits->value, part_of(message, head[3]),
-					    spokei_span_after(frame, HEAD), &scratch,
-					    &values) != 0) {
+	if (body_read(&spokei_codec_hessian2, &limits->value, part_of(message, head[3]),
+		      spokei_span_after(frame, HEAD), &scratch, &values) != 0) {
 		difference = "the codec rejects it";
 	} else {
 		put_head(&plain, head, values.len);
@@ -98,9 +97,8 @@ const char *translated_write(const struct spokei_wire_limits *limits,
 	plain.prefix = spokei_span(NULL, 0);
 	if (spokei_wire_dubbo.write(limits, &plain, &values) != 0)
 		difference = "it cannot be written in msgpack";
-	else if (spokei_codec_hessian2.from_values(part_of(message, OK),
-						   spokei_span_after(bytes_of(&values), HEAD),
-						   &body) != 0)
+	else if (body_write(&spokei_codec_hessian2, part_of(message, OK),
+			    spokei_span_after(bytes_of(&values), HEAD), &body) != 0)
 		difference = "the codec cannot write it";
 	else if (spokei_buffer_len(&body) != frame.len - HEAD ||
 		 memcmp(spokei_buffer_data(&body), head + HEAD, frame.len - HEAD) != 0)

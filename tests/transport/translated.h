@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compares the shortcuts of the Dubbo wire for Hessian 2 with the codec, which translates any
- * message by way of msgpack. Each function returns NULL, or a sentence about the difference.
+ * Compares whole messages in Hessian 2 with the same in msgpack, whose values the codec translates
+ * afterwards. Each function returns NULL, or a sentence about the difference.
  */
 #ifndef TESTS_TRANSPORT_TRANSLATED_H
 #define TESTS_TRANSPORT_TRANSLATED_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A codec translates the body of a message from one serialization into msgpack values and back. A
+ * A codec reads the body of a message into msgpack values, and writes msgpack values as a body. A
  * new codec is a file in this folder and a line in catalog.c. Codecs are stateless; any thread may
  * use them.
  */
@@ -14,9 +14,7 @@
 /* Dubbo's ids of serializations. */
 #define SPOKEI_CODEC_HESSIAN2 2
 #define SPOKEI_CODEC_MSGPACK 27
-
-/* The part of a message to translate. The values stand in the order of Dubbo's msgpack bodies; see
- * transport/HESSIAN.md. */
+#define SPOKEI_CODEC_IDS 32 /* ids are below */
 
 /*
  * Few bytes can stand for many values: references repeat objects, and objects repeat names. So the
@@ -27,60 +25,99 @@
 #define SPOKEI_CODEC_GROWTH 32u
 #define SPOKEI_CODEC_VALUE 8u
 
+/* The contents of a body that is read, or of a part of it. */
 enum spokei_codec_part {
 	SPOKEI_CODEC_REQUEST, /* a whole request: five texts, the arguments, the attachments */
-	/* The first four of these texts, which begin each request of a method. Only written. */
-	SPOKEI_CODEC_NAMES,
-	/* The values after NAMES: the text of the types, the arguments, the attachments. Only
-	 * written. */
-	SPOKEI_CODEC_ARGS,
+	SPOKEI_CODEC_ARGS,    /* a request without its texts: the arguments, the attachments */
+	SPOKEI_CODEC_VALUES,  /* the arguments alone */
 	/* A reply: the marker, then the value, or the class and the fields of an exception, then
 	 * the attachments. */
 	SPOKEI_CODEC_REPLY,
-	/* The reply to a generic call, in which maps with a class stay maps. Only written. */
-	SPOKEI_CODEC_GENERIC_REPLY,
-	/* The body of a reply with an error status: one text, or null. Only read. */
-	SPOKEI_CODEC_TEXT,
+	SPOKEI_CODEC_TEXT, /* a reply with an error status: one text, or null */
 };
 
-#define SPOKEI_CODEC_FIRST 6u
+#define SPOKEI_CODEC_TEXTS 5u /* the texts of a request: the names, and the types */
 
-/* Where the values of a request begin, counted from the first one: the first values, and the last.
- */
-struct spokei_codec_places {
-	uint32_t first[SPOKEI_CODEC_FIRST];
-	uint32_t last;
-	uint32_t count; /* of all values */
+/* The values that were made of a body, one after another, and where they begin. */
+struct spokei_codec_values {
+	/* Set by the caller: values, and their bytes, that count against the limits, too. */
+	uint32_t items_before;
+	uint32_t bytes_before;
+	struct spoke_span values;
+	uint32_t first[SPOKEI_CODEC_TEXTS + 1]; /* the first values, counted from the first one */
+	uint32_t last;                          /* ... the last value */
+	uint32_t count;
+	/* For a memo: where the value after the texts, and the last value, begin in the body.
+	 * NOWHERE: the same bytes may have another meaning after others. */
+	uint32_t body_args;
+	uint32_t body_last;
+};
+
+#define SPOKEI_CODEC_NOWHERE UINT32_MAX
+#define SPOKEI_CODEC_SCALARS 16u /* values that are read without state */
+#define SPOKEI_CODEC_ROOM 256u   /* bytes that they may be longer in msgpack */
+
+/* A message to write, part after part. All values are checked msgpack, one after another. */
+struct spokei_codec_body {
+	size_t room;              /* bytes to leave free before the body, for a header */
+	struct spoke_span prefix; /* bytes that this codec has written of `first` before */
+	/* Requests: the names and the text of the types, unless they are in the prefix; replies:
+	 * the marker. */
+	struct spoke_span first;
+	/* The arguments, or the value, or the class and the fields of an exception. */
+	struct spoke_span values;
+	/* The descriptors of the types that the arguments are written as; empty: as they are. */
+	struct spoke_span types;
+	/* The pairs of the attachments, in two pieces. */
+	struct spoke_span pairs[2];
+	bool attached; /* there are attachments, maybe an empty map */
+	bool thrown;   /* the values are those of an exception */
+	bool generic;  /* of a generic call: maps with a class stay maps */
 };
 
 struct spokei_codec {
-	uint8_t id; /* at most 31 */
+	uint8_t id;
 	const char *name;
 	/* The bodies of events, which are compared byte by byte. */
 	struct spoke_span null;     /* of a heartbeat */
 	struct spoke_span readonly; /* "R" */
 	struct spoke_span writable; /* "W" */
 	/*
-	 * Translates a body into msgpack values, one after another. The values lie in `body` or at
-	 * the end of `scratch`, whose maximum bounds the bytes to be made, as above. The maximum
-	 * falls by the bytes that were made, also after an error; to 0 if it was too low. The codec
-	 * bounds depth and number of the values by `limits` while it reads.
+	 * Reads a body into msgpack values. The values lie in `body` or at the end of `scratch`,
+	 * whose maximum bounds the bytes to be made, as above. The maximum falls by the bytes that
+	 * were made, also after an error; to 0 if it was too low. The codec bounds depth and number
+	 * of the values by `limits` while it reads.
 	 *
 	 * Returns 0, SPOKE_ETRUNCATED, SPOKE_ETRAILING, SPOKE_ECORRUPT, SPOKE_EDEPTH,
 	 * SPOKE_ETOOLARGE, SPOKE_ENOMEM, or SPOKE_EUNSUPPORTED (a value that has no form in
-	 * msgpack, e.g. a cycle). NULL: bodies in this serialization are not supported.
+	 * msgpack, e.g. a cycle). NULL: bodies in this serialization are not supported, or, in
+	 * msgpack, are read and written by the wire alone.
 	 */
 	int (*to_values)(const struct spoke_value_limits *limits, enum spokei_codec_part part,
 			 struct spoke_span body, struct spokei_buffer *scratch,
-			 struct spoke_span *ret_values);
+			 struct spokei_codec_values *ret);
 	/*
-	 * Appends checked msgpack values in this serialization. Returns 0, SPOKE_ENOMEM,
-	 * SPOKE_ETOOLARGE (the maximum of `out`), SPOKE_EDEPTH (too much lies too deep) or
-	 * SPOKE_EUNSUPPORTED (the serialization cannot express the values). After an error the
-	 * caller truncates `out`. NULL: as above.
+	 * Appends a message in this serialization. Returns 0, SPOKE_ENOMEM, SPOKE_ETOOLARGE (the
+	 * maximum of `out`), SPOKE_EDEPTH (too much lies too deep) or SPOKE_EUNSUPPORTED (the
+	 * serialization cannot express the values). After an error the caller truncates `out`.
+	 * NULL: as above.
 	 */
-	int (*from_values)(enum spokei_codec_part part, struct spoke_span values,
-			   struct spokei_buffer *out);
+	int (*from_values)(const struct spokei_codec_body *body, struct spokei_buffer *out);
+	/*
+	 * Does the same with scalars: null, bools, numbers and short texts, which most messages
+	 * consist of. They need no state, so that a message is written in registers. Writes up to
+	 * `limit` and returns the next byte; NULL: there is another value, or too little room.
+	 */
+	unsigned char *(*put_scalars)(unsigned char *to, const unsigned char *limit,
+				      struct spoke_span values);
+	/*
+	 * Reads a body, or a part of one, that consists of scalars alone, and writes them at `to`,
+	 * where there is room for ROOM bytes more than the body has. Returns the next byte; NULL:
+	 * there is another value, or more than SCALARS.
+	 */
+	unsigned char *(*take_scalars)(struct spoke_span body, unsigned char *to,
+				       uint32_t *ret_count);
+	unsigned char map[2]; /* the bytes around the pairs of a map */
 	/* Appends a text as the body of a reply with an error status; the codec may shorten the
 	 * text. Returns 0, SPOKE_ENOMEM or SPOKE_ETOOLARGE. Allocates nothing but room in `out`, so
 	 * that refused requests cost no other memory. */
@@ -90,7 +127,7 @@ struct spokei_codec {
 extern const struct spokei_codec spokei_codec_hessian2;
 extern const struct spokei_codec spokei_codec_msgpack;
 
-/* Returns the codec with this id, or NULL. */
-const struct spokei_codec *spokei_codec_find(uint8_t id);
+/* The codecs, by id; NULL: there is none with this id. */
+extern const struct spokei_codec *const spokei_codecs[SPOKEI_CODEC_IDS];
 
 #endif

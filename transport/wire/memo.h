@@ -22,10 +22,11 @@ struct spokei_memo {
 	uint16_t len;  /* length of the beginning, which is kept first; 0: the memo is empty */
 	uint16_t used; /* ... plus the bytes kept after it */
 	uint16_t tail; /* kept bytes that follow the arguments; 0: only parts are kept */
+	/* Length of the same bytes in the serialization of the request, after the used ones; 0: not
+	 * kept. The beginning is always that of the request itself. */
+	uint16_t raw_tail;
+	uint8_t codec; /* id of the serialization */
 	bool bare;
-	/* In Hessian 2 `len` is 0, because no msgpack begins with these bytes. */
-	uint16_t raw;      /* length of the beginning in Hessian 2, which has the same parts */
-	uint16_t raw_tail; /* length of the tail in Hessian 2, after the used bytes; 0: none */
 	/* Arguments of at least this many bytes are checked one by one, because they may exceed
 	 * limits. 0: all arguments are, because the bound is unknown or no tail is kept. */
 	uint32_t free_len;
@@ -45,23 +46,26 @@ _Static_assert(sizeof(struct spokei_memo) <= 512, "one for each connection that 
 static inline void spokei_memo_forget(struct spokei_memo *memo)
 {
 	if (memo)
-		memo->len = memo->raw = memo->raw_tail = 0;
+		memo->len = 0;
 }
 
-/* Returns whether the bytes begin like the last request. */
-static inline bool spokei_memo_knows(const struct spokei_memo *memo, const unsigned char *at,
-				     size_t len)
+/* Returns whether the bytes begin like the last request, in the same serialization. */
+static inline bool spokei_memo_knows(const struct spokei_memo *memo, uint8_t codec,
+				     struct spoke_span body)
 {
-	return memo && memo->len > 0 && memo->len <= len && memcmp(memo->bytes, at, memo->len) == 0;
+	return memo && memo->codec == codec && memo->len > 0 && memo->len <= body.len &&
+	       memcmp(memo->bytes, body.data, memo->len) == 0;
 }
 
 /* Keeps the beginning of a request; the caller fills in the rest. Returns false if it is too long.
  */
-static inline bool spokei_memo_begin(struct spokei_memo *memo, const unsigned char *at, size_t len)
+static inline bool spokei_memo_begin(struct spokei_memo *memo, uint8_t codec,
+				     const unsigned char *at, size_t len)
 {
 	memset(memo, 0, offsetof(struct spokei_memo, bytes));
 	if (len > sizeof(memo->bytes))
 		return false;
+	memo->codec = codec;
 	memo->len = (uint16_t)len;
 	memo->used = memo->len;
 	memcpy(memo->bytes, at, len);

@@ -133,5 +133,5 @@ const struct spokei_codec *spokei_wire_codec(const struct spokei_wire_limits *li
 {
 	if (limits->codec && limits->codec->id == id)
 		return limits->codec;
-	return spokei_codec_find(id);
+	return id < SPOKEI_CODEC_IDS ? spokei_codecs[id] : NULL;
 }

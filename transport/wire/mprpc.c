@@ -148,7 +148,8 @@ static int read_name(const struct spokei_wire_limits *limits, struct spokei_memo
 	struct spoke_value field;
 	struct spoke_span name;
 
-	if (fields->left > 0 && spokei_memo_knows(memo, at, (size_t)(fields->end - at))) {
+	if (fields->left > 0 &&
+	    spokei_memo_knows(memo, SPOKEI_CODEC_MSGPACK, spoke_cursor_rest(fields))) {
 		message->service = spokei_memo_span(at, memo->service);
 		message->method = spokei_memo_span(at, memo->method);
 		message->repeat = true;
@@ -177,7 +178,7 @@ static int read_call(const struct spokei_wire_limits *limits, struct spokei_memo
 		return SPOKE_EBADREQUEST;
 	message->args = spokei_span(params.at, (size_t)(params.end - params.at));
 	message->arg_count = (size_t)params.left;
-	if (memo && !message->repeat && spokei_memo_begin(memo, at, len)) {
+	if (memo && !message->repeat && spokei_memo_begin(memo, SPOKEI_CODEC_MSGPACK, at, len)) {
 		memo->service = spokei_memo_part(at, message->service);
 		memo->method = spokei_memo_part(at, message->method);
 	}

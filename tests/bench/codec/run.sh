@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Measures the codecs on the recorded bodies of Dubbo (tests/golden): Hessian 2 and msgpack by time and by
-# instructions, and hessian.js, the codec of Node's Dubbo libraries, on the same bodies. Called by
-# sh tests/bench/run.sh codec. Needs a configured build/release; valgrind and npm are optional.
+# instructions, and hessian.js, the codec of Node's Dubbo libraries, on the same bodies. Then calls with several
+# arguments in both serializations, 64 at a time. Called by sh tests/bench/run.sh codec. Needs a configured build/release; valgrind and npm are optional.
 #
 #   --quick             0.5 s for each row instead of 3 s
 set -u
@@ -16,7 +16,7 @@ program=build/release/tests/bench/bench_codec
 version=2.11.0 # of hessian.js
 mkdir -p $work
 
-cmake --build build/release --target bench_codec >$work/log 2>&1 || {
+cmake --build build/release --target bench_codec bench_codec_calls >$work/log 2>&1 || {
 	tail -n 60 $work/log >&2
 	exit 1
 }
@@ -75,3 +75,23 @@ END {
 				sets[i], ratio, (ratio >= 10 ? "reached" : "SHORT")
 		}
 }' $work/table >&2
+
+# --- calls
+
+# Prints the instructions of a call, both sides, with the C library.
+call_cost() { # <shape> <serialization>
+	calls=2048
+	env -i LD_BIND_NOW=1 "$valgrind" --tool=callgrind --toggle-collect=codec_calls_measured \
+		--callgrind-out-file=$work/callgrind ${program}_calls 0 "$1" "$2" $calls >$work/log 2>&1 || return 1
+	awk -v calls=$calls '/^(totals|summary):/ { count = $2 } END { printf "%.0f", count / calls }' $work/callgrind
+}
+
+printf 'call\tmsgpack_per_s\thessian2_per_s\tratio\tmsgpack_instructions\thessian2_instructions\n'
+${program}_calls $seconds >$work/calls || exit 1
+while read -r shape row; do
+	printf '%s\t%s' "$shape" "$row"
+	if [ -n "$valgrind" ]; then
+		printf '\t%s\t%s' "$(call_cost "$shape" msgpack)" "$(call_cost "$shape" hessian2)"
+	fi
+	echo
+done <$work/calls

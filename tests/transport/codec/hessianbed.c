@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memory and the checks of tests that write Hessian 2. */
 #include "tests/transport/codec/hessianbed.h"
+#include "tests/transport/codec/bodies.h"
 
 #include <stdlib.h>
 
@@ -48,7 +49,8 @@ void wrap(struct bed *bed, size_t start, int type)
 int write_all(struct bed *bed, enum spokei_codec_part part)
 {
 	spokei_buffer_truncate(&bed->out, 0);
-	return spokei_hessian_from_values(part, spokei_span(bed->values, bed->len), &bed->out);
+	return body_write(&spokei_codec_hessian2, part, spokei_span(bed->values, bed->len),
+			  &bed->out);
 }
 
 void written_is(struct bed *bed, enum spokei_codec_part part, const void *bytes, size_t len)
@@ -61,7 +63,7 @@ void written_is(struct bed *bed, enum spokei_codec_part part, const void *bytes,
 
 void is_refused(struct bed *bed)
 {
-	assert_int_equal(write_all(bed, SPOKEI_CODEC_NAMES), SPOKE_EUNSUPPORTED);
+	assert_int_equal(write_all(bed, SPOKEI_CODEC_VALUES), SPOKE_EUNSUPPORTED);
 	bed->len = 0;
 }
 

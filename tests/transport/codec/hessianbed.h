@@ -6,7 +6,7 @@
 #include "tests/transport/dubbo_frames.h"
 
 #include "tests/core/memory.h"
-#include "transport/codec/hessian2/hessian2.h"
+#include "tests/transport/codec/bodies.h"
 
 #define TYPED SPOKE_EXT_TYPED
 #define REF SPOKE_EXT_REF

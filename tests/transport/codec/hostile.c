@@ -3,7 +3,7 @@
 #include "tests/transport/codec/hostile.h"
 
 #include "tests/core/memory.h"
-#include "transport/codec/hessian2/hessian2.h"
+#include "tests/transport/codec/bodies.h"
 
 #include <stdlib.h>
 
@@ -38,8 +38,8 @@ void hostile_ends(enum spokei_codec_part part, const struct spoke_value_limits *
 	memcpy(copy, hostile_body.bytes, hostile_body.len);
 	memory_init(&memory);
 	spokei_buffer_init(&scratch, &memory.env, SCRATCH_MAX);
-	assert_int_equal(spokei_hessian_to_values(limits, part, spokei_span(copy, hostile_body.len),
-						  &scratch, &values),
+	assert_int_equal(body_read(&spokei_codec_hessian2, limits, part,
+				   spokei_span(copy, hostile_body.len), &scratch, &values),
 			 expected);
 	assert_true(memory.bytes <= scratch_max + scratch_max / 4);
 	free(copy);

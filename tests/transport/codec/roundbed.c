@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The buffers of tests that write Hessian 2 and read it back. */
 #include "tests/transport/codec/roundbed.h"
+#include "tests/transport/codec/bodies.h"
 
 #define BYTES_MAX (1u << 22)
 
@@ -27,7 +28,17 @@ int roundbed_tear_down(void **state)
 struct spoke_span roundbed_written(enum spokei_codec_part part, struct spoke_span values)
 {
 	spokei_buffer_truncate(&roundbed.out, 0);
-	assert_int_equal(spokei_hessian_from_values(part, values, &roundbed.out), 0);
+	assert_int_equal(body_write(&spokei_codec_hessian2, part, values, &roundbed.out), 0);
+	return spokei_span(spokei_buffer_data(&roundbed.out), spokei_buffer_len(&roundbed.out));
+}
+
+struct spoke_span roundbed_written_generic(struct spoke_span values)
+{
+	struct spokei_codec_body body = body_of_values(SPOKEI_CODEC_REPLY, values);
+
+	body.generic = true;
+	spokei_buffer_truncate(&roundbed.out, 0);
+	assert_int_equal(spokei_codec_hessian2.from_values(&body, &roundbed.out), 0);
 	return spokei_span(spokei_buffer_data(&roundbed.out), spokei_buffer_len(&roundbed.out));
 }
 
@@ -40,8 +51,8 @@ struct spoke_span roundbed_read(enum spokei_codec_part part)
 
 	spokei_buffer_truncate(&roundbed.scratch, 0);
 	roundbed.scratch.max = BYTES_MAX; /* earlier bodies have spent some */
-	assert_int_equal(spokei_hessian_to_values(&with_cycles, part, body, &roundbed.scratch,
-						  &read),
+	assert_int_equal(body_read(&spokei_codec_hessian2, &with_cycles, part, body,
+				   &roundbed.scratch, &read),
 			 0);
 	return read;
 }

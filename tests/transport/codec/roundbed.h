@@ -6,7 +6,7 @@
 #include "tests/transport/dubbo_frames.h"
 
 #include "tests/core/memory.h"
-#include "transport/codec/hessian2/hessian2.h"
+#include "tests/transport/codec/bodies.h"
 
 struct roundbed {
 	struct memory memory;
@@ -21,6 +21,9 @@ int roundbed_tear_down(void **state);
 
 /* Returns the bytes of these values. */
 struct spoke_span roundbed_written(enum spokei_codec_part part, struct spoke_span values);
+
+/* Does the same with a reply to a generic call. */
+struct spoke_span roundbed_written_generic(struct spoke_span values);
 
 /* Returns the values of the bytes that were written last; cycles are allowed. */
 struct spoke_span roundbed_read(enum spokei_codec_part part);

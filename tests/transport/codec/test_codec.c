@@ -7,28 +7,18 @@
 #include "transport/codec/codec.h"
 #include "transport/wire/codecs.h"
 
-TEST(find_returns_codec_with_this_id)
+TEST(codec_has_its_place_by_id)
 {
+	const struct spokei_wire_limits limits = { 0 };
+
 	for (unsigned id = 0; id < 256; id++) {
-		const struct spokei_codec *codec = spokei_codec_find((uint8_t)id);
+		const struct spokei_codec *codec = spokei_wire_codec(&limits, (uint8_t)id);
 
 		assert_ptr_equal(codec, id == 27  ? &spokei_codec_msgpack
 					: id == 2 ? &spokei_codec_hessian2
 						  : NULL);
 		if (codec)
 			assert_int_equal(codec->id, id);
-	}
-}
-
-TEST(both_codecs_translate_bodies)
-{
-	for (unsigned id = 0; id < 256; id++) {
-		const struct spokei_codec *codec = spokei_codec_find((uint8_t)id);
-
-		if (codec) {
-			assert_non_null(codec->to_values);
-			assert_non_null(codec->from_values);
-		}
 	}
 }
 
@@ -45,61 +35,29 @@ TEST(own_codec_is_found_before_built_in_ones)
 	assert_int_equal(spokei_wire_codec_id(&without), 27);
 }
 
-TEST(codec_of_msgpack_is_identity_after_check)
+TEST(error_text_is_written_without_other_memory)
 {
-	const struct spokei_codec *codec = spokei_codec_find(27);
-	const struct spoke_value_limits *limits = &frame_limits.value;
-	struct spoke_span values = { 0 };
+	const struct spokei_codec *codec = &spokei_codec_hessian2;
 	struct spokei_buffer buffer;
 	struct memory memory;
 
-	assert_int_equal(codec->to_values(limits, SPOKEI_CODEC_REPLY, span_of("\x01\x90"), NULL,
-					  &values),
-			 0);
-	is_text(values, "\x01\x90");
-	assert_int_equal(codec->to_values(limits, SPOKEI_CODEC_REPLY, span_of("\x91"), NULL,
-					  &values),
-			 SPOKE_ETRUNCATED);
 	memory_init(&memory);
-	spokei_buffer_init(&buffer, &memory.env, 3);
-	assert_int_equal(codec->from_values(SPOKEI_CODEC_REPLY, values, &buffer), 0);
-	assert_int_equal(codec->from_values(SPOKEI_CODEC_REPLY, values, &buffer), SPOKE_ETOOLARGE);
-	is_bytes(spokei_span(spokei_buffer_data(&buffer), 2), "\x01\x90", 2);
+	spokei_buffer_init(&buffer, &memory.env, 6);
+	memory.fail_at = 1;
+	assert_int_equal(codec->from_text(span_of("x\xf6"), &buffer), SPOKE_ENOMEM);
+	assert_int_equal(codec->from_text(span_of("x\xf6"), &buffer), 0);
+	assert_int_equal(spokei_buffer_len(&buffer), 5);
+	is_bytes(spokei_span(spokei_buffer_data(&buffer), 5), "\x02x\xef\xbf\xbd", 5);
+	assert_int_equal(codec->from_text(span_of("too long"), &buffer), SPOKE_ETOOLARGE);
+	assert_int_equal(spokei_buffer_len(&buffer), 5);
+	assert_int_equal(memory.asked, 2);
 	spokei_buffer_fini(&buffer);
-}
-
-TEST(error_text_is_written_without_other_memory)
-{
-	static const struct {
-		unsigned id;
-		const char *bytes;
-		size_t len;
-	} rows[] = { { 2, "\x02x\xef\xbf\xbd", 5 }, { 27, "\xa2x\xf6", 3 } };
-
-	for (size_t i = 0; i < LENGTH(rows); i++) {
-		const struct spokei_codec *codec = spokei_codec_find((uint8_t)rows[i].id);
-		struct spokei_buffer buffer;
-		struct memory memory;
-
-		memory_init(&memory);
-		spokei_buffer_init(&buffer, &memory.env, 6);
-		memory.fail_at = 1;
-		assert_int_equal(codec->from_text(span_of("x\xf6"), &buffer), SPOKE_ENOMEM);
-		assert_int_equal(codec->from_text(span_of("x\xf6"), &buffer), 0);
-		assert_int_equal(spokei_buffer_len(&buffer), rows[i].len);
-		is_bytes(spokei_span(spokei_buffer_data(&buffer), rows[i].len), rows[i].bytes,
-			 rows[i].len);
-		assert_int_equal(codec->from_text(span_of("too long"), &buffer), SPOKE_ETOOLARGE);
-		assert_int_equal(spokei_buffer_len(&buffer), rows[i].len);
-		assert_int_equal(memory.asked, 2);
-		spokei_buffer_fini(&buffer);
-	}
 }
 
 /* Checks the body of codec 2 for a text. */
 static void is_text_of_hessian2(struct spoke_span text, const void *bytes, size_t len)
 {
-	const struct spokei_codec *codec = spokei_codec_find(2);
+	const struct spokei_codec *codec = &spokei_codec_hessian2;
 	struct spokei_buffer buffer;
 	struct memory memory;
 

@@ -4,6 +4,7 @@
  * read back. None of them gets lost, and none changes how those behind it are written.
  */
 #include "tests/support/test.h"
+#include "tests/transport/codec/bodies.h"
 #include "tests/transport/codec/roundbed.h"
 
 #include <stdio.h>
@@ -195,8 +196,8 @@ static int write_args(const char *type, struct spoke_span value, unsigned count)
 		memcpy(memory + end, value.data, value.len);
 	memcpy(memory + end, "\x07\x80", 2);
 	spokei_buffer_truncate(&roundbed.out, 0);
-	return spokei_hessian_from_values(SPOKEI_CODEC_REQUEST, spokei_span(memory, end + 2),
-					  &roundbed.out);
+	return body_write(&spokei_codec_hessian2, SPOKEI_CODEC_REQUEST,
+			  spokei_span(memory, end + 2), &roundbed.out);
 }
 
 /* Asserts that so many arguments were written, and the last one is a long. */

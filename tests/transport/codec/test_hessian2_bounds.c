@@ -7,8 +7,8 @@
 #include "tests/transport/codec/hostile.h"
 
 #include "tests/core/memory.h"
+#include "tests/transport/codec/bodies.h"
 #include "transport/codec/codec.h"
-#include "transport/codec/hessian2/hessian2.h"
 #include "transport/codec/hessian2/reader.h"
 
 /* --- bounds */
@@ -162,9 +162,9 @@ static void ends_with_much_memory(int expected, size_t held)
 	memory_init(&memory);
 	spokei_buffer_init(&scratch, &memory.env, SPOKE_VALUE_BYTES_MAX);
 	assert_non_null(spokei_buffer_reserve(&scratch, held));
-	assert_int_equal(spokei_hessian_to_values(&limits, SPOKEI_CODEC_REPLY,
-						  spokei_span(hostile_body.bytes, hostile_body.len),
-						  &scratch, &values),
+	assert_int_equal(body_read(&spokei_codec_hessian2, &limits, SPOKEI_CODEC_REPLY,
+				   spokei_span(hostile_body.bytes, hostile_body.len), &scratch,
+				   &values),
 			 expected);
 	spokei_buffer_fini(&scratch);
 	assert_int_equal(memory.bytes, 0);
@@ -202,9 +202,9 @@ static size_t left_of(size_t max, int expected)
 
 	memory_init(&memory);
 	spokei_buffer_init(&scratch, &memory.env, max);
-	assert_int_equal(spokei_hessian_to_values(NULL, SPOKEI_CODEC_REPLY,
-						  spokei_span(hostile_body.bytes, hostile_body.len),
-						  &scratch, &values),
+	assert_int_equal(body_read(&spokei_codec_hessian2, NULL, SPOKEI_CODEC_REPLY,
+				   spokei_span(hostile_body.bytes, hostile_body.len), &scratch,
+				   &values),
 			 expected);
 	left = scratch.max;
 	spokei_buffer_fini(&scratch);
@@ -303,9 +303,9 @@ TEST(missing_memory_is_reported)
 		memory_init(&memory);
 		memory.fail_at = fail_at++;
 		spokei_buffer_init(&scratch, &memory.env, SCRATCH_MAX);
-		error = spokei_hessian_to_values(&limits, SPOKEI_CODEC_REPLY,
-						 spokei_span(hostile_body.bytes, hostile_body.len),
-						 &scratch, &values);
+		error = body_read(&spokei_codec_hessian2, &limits, SPOKEI_CODEC_REPLY,
+				  spokei_span(hostile_body.bytes, hostile_body.len), &scratch,
+				  &values);
 		spokei_buffer_fini(&scratch);
 		assert_int_equal(memory.bytes, 0);
 		assert_true(error == 0 || error == SPOKE_ENOMEM);

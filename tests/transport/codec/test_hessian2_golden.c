@@ -4,8 +4,8 @@
 #include "tests/transport/dubbo_frames.h"
 
 #include "tests/core/memory.h"
+#include "tests/transport/codec/bodies.h"
 #include "tests/transport/codec/goldenvalues.h"
-#include "transport/codec/hessian2/hessian2.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +23,8 @@ static int read_values(const struct golden_value *row, bool cycles, struct spoke
 
 	assert_non_null(copy);
 	memcpy(copy, row->body.data, row->body.len);
-	error = spokei_hessian_to_values(&limits, row->part, spokei_span(copy, row->body.len),
-					 scratch, ret);
+	error = body_read(&spokei_codec_hessian2, &limits, row->part,
+			  spokei_span(copy, row->body.len), scratch, ret);
 	free(copy);
 	return error;
 }

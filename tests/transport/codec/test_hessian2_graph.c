@@ -16,11 +16,11 @@ TEST(list_and_map_are_untyped)
 	struct bed *bed = *state;
 
 	ADD(bed, "\x92\x01\xc0");
-	WRITTEN(bed, NAMES, "\x7a\x91N");
+	WRITTEN(bed, VALUES, "\x7a\x91N");
 	ADD(bed, "\x98\x01\x01\x01\x01\x01\x01\x01\x01");
-	WRITTEN(bed, NAMES, "X\x98\x91\x91\x91\x91\x91\x91\x91\x91");
+	WRITTEN(bed, VALUES, "X\x98\x91\x91\x91\x91\x91\x91\x91\x91");
 	ADD(bed, "\x82\xa1k\x01\x05\x80");
-	WRITTEN(bed, NAMES, "H\x01k\x91\x95HZZ");
+	WRITTEN(bed, VALUES, "H\x01k\x91\x95HZZ");
 }
 
 TEST(type_of_ext_is_written_once)
@@ -48,7 +48,7 @@ TEST(type_of_ext_is_written_once)
 		"\xa2"
 		"[b"
 		"\x90");
-	WRITTEN(bed, NAMES,
+	WRITTEN(bed, VALUES,
 		"\x7d\x71\x01"
 		"a\x91\x70\x01"
 		"bM\x90NNZ"
@@ -77,7 +77,7 @@ TEST(type_beyond_table_is_written_in_full)
 	add_list(bed, SPOKEI_HESSIAN_TYPES);
 	add_list(bed, 1);
 	add_list(bed, 0);
-	assert_int_equal(write_all(bed, SPOKEI_CODEC_NAMES), 0);
+	assert_int_equal(write_all(bed, SPOKEI_CODEC_VALUES), 0);
 	at = spokei_buffer_data(&bed->out) + spokei_buffer_len(&bed->out);
 	assert_memory_equal(at - 17,
 			    "\x70\x04"
@@ -98,14 +98,14 @@ TEST(map_that_ends_with_class_of_java_is_object)
 		 "class\xa8it.Point");
 	ADD(bed, "\x82\xa1y\x03\xa5"
 		 "class\xa8it.Point");
-	WRITTEN(bed, NAMES,
+	WRITTEN(bed, VALUES,
 		"C\x08it.Point\x91\x01x\x60\x91\x60\x92"
 		"C\x08it.Point\x91\x01y\x61\x93");
 	/* A class without fields, and one with a dollar sign. */
 	ADD(bed, "\x81\xa5"
 		 "class\xa5"
 		 "a.B$1");
-	WRITTEN(bed, NAMES,
+	WRITTEN(bed, VALUES,
 		"C\x05"
 		"a.B$1\x90\x60");
 }
@@ -117,46 +117,46 @@ TEST(other_maps_with_class_stay_maps)
 	ADD(bed, "\x81\xa5"
 		 "class\xa5"
 		 "Point"); /* no dot */
-	WRITTEN(bed, NAMES,
+	WRITTEN(bed, VALUES,
 		"H\x05"
 		"class\x05PointZ");
 	ADD(bed, "\x81\xa5"
 		 "class\xa3"
 		 "a.1");
-	WRITTEN(bed, NAMES,
+	WRITTEN(bed, VALUES,
 		"H\x05"
 		"class\x03"
 		"a.1Z");
 	ADD(bed, "\x81\xa5"
 		 "class\xa2"
 		 "a.");
-	WRITTEN(bed, NAMES,
+	WRITTEN(bed, VALUES,
 		"H\x05"
 		"class\x02"
 		"a.Z");
 	ADD(bed, "\x81\xa5"
 		 "class\x01");
-	WRITTEN(bed, NAMES,
+	WRITTEN(bed, VALUES,
 		"H\x05"
 		"class\x91Z");
 	ADD(bed, "\x82\xa5"
 		 "class\xa3"
 		 "a.B\xa1x\x01"); /* not the last pair */
-	WRITTEN(bed, NAMES,
+	WRITTEN(bed, VALUES,
 		"H\x05"
 		"class\x03"
 		"a.B\x01x\x91Z");
 	ADD(bed, "\x82\x01\x01\xa5"
 		 "class\xa3"
 		 "a.B"); /* a key that is no name */
-	WRITTEN(bed, NAMES,
+	WRITTEN(bed, VALUES,
 		"H\x91\x91\x05"
 		"class\x03"
 		"a.BZ");
 	ADD(bed, "\xdf\x00\x00\x00\x01\xa5"
 		 "class\xa3"
 		 "a.B"); /* a map that was read */
-	WRITTEN(bed, NAMES,
+	WRITTEN(bed, VALUES,
 		"H\x05"
 		"class\x03"
 		"a.BZ");
@@ -169,7 +169,7 @@ TEST(map_with_header_of_objects_is_object_of_any_class)
 	ADD(bed, "\xde\x00\x02\xa4name\xa3RED\xa5"
 		 "class\xa5"
 		 "Color");
-	WRITTEN(bed, NAMES,
+	WRITTEN(bed, VALUES,
 		"C\x05"
 		"Color\x91\x04name\x60\x03RED");
 }
@@ -234,7 +234,7 @@ TEST(class_from_the_17th_on_has_long_form)
 		add_object(bed, i);
 		add_object(bed, i);
 	}
-	assert_int_equal(write_all(bed, SPOKEI_CODEC_NAMES), 0);
+	assert_int_equal(write_all(bed, SPOKEI_CODEC_VALUES), 0);
 	at = spokei_buffer_data(&bed->out);
 	assert_int_equal(spokei_buffer_len(&bed->out), 16 * 11 + 13);
 	assert_memory_equal(at + 15 * 11,
@@ -255,7 +255,7 @@ TEST(class_beyond_table_is_defined_again)
 	add_object(bed, SPOKEI_HESSIAN_CLASSES);
 	add_object(bed, 1);
 	add_object(bed, 0);
-	assert_int_equal(write_all(bed, SPOKEI_CODEC_NAMES), 0);
+	assert_int_equal(write_all(bed, SPOKEI_CODEC_VALUES), 0);
 	at = spokei_buffer_data(&bed->out) + spokei_buffer_len(&bed->out);
 	assert_memory_equal(at - 28,
 			    "C\x06"
@@ -298,13 +298,13 @@ TEST(class_is_defined_again_after_many_comparisons)
 
 	for (unsigned i = 0; i < 100; i++)
 		add_wide_object(bed, (char)('0' + i % 2));
-	assert_int_equal(write_all(bed, SPOKEI_CODEC_NAMES), 0);
+	assert_int_equal(write_all(bed, SPOKEI_CODEC_VALUES), 0);
 	assert_int_equal(count_definitions(bed), 2);
 	bed->len = 0;
 	for (unsigned i = 0; i < 120; i++)
 		add_wide_object(bed, (char)i);
 	add_wide_object(bed, 119);
-	assert_int_equal(write_all(bed, SPOKEI_CODEC_NAMES), 0);
+	assert_int_equal(write_all(bed, SPOKEI_CODEC_VALUES), 0);
 	assert_int_equal(count_definitions(bed), 121);
 }
 
@@ -316,7 +316,7 @@ TEST(reference_to_equal_container_is_a_number)
 
 	ADD(bed, "\x92\x91\x01");
 	ADD_EXT(bed, REF, "\x01\x91\x01");
-	WRITTEN(bed, NAMES, "\x7a\x79\x91Q\x91");
+	WRITTEN(bed, VALUES, "\x7a\x79\x91Q\x91");
 	/* Lists, maps and objects count, with or without a type. */
 	ADD(bed, "\x95\x80");
 	ADD_EXT(bed, TYPED, "\xa1t\x91\x02");
@@ -331,7 +331,7 @@ TEST(reference_to_equal_container_is_a_number)
 		ADD_EXT(bed, TYPED, "\xa1t\x91\x02");
 		wrap(bed, start, REF);
 	}
-	WRITTEN(bed, NAMES,
+	WRITTEN(bed, VALUES,
 		"\x7dHZ\x71\x01t\x92"
 		"C\x03"
 		"a.B\x90\x60Q\x91Q\x92");
@@ -344,7 +344,7 @@ TEST(reference_to_another_value_is_written_in_full)
 	ADD(bed, "\x93\x91\x01");
 	ADD_EXT(bed, REF, "\x01\x91\x02"); /* the list has other content */
 	ADD_EXT(bed, REF, "\x09\x91\x01"); /* there are not so many */
-	WRITTEN(bed, NAMES, "\x7b\x79\x91\x79\x92\x79\x91");
+	WRITTEN(bed, VALUES, "\x7b\x79\x91\x79\x92\x79\x91");
 }
 
 TEST(cycle_names_open_container_or_is_null)
@@ -354,7 +354,7 @@ TEST(cycle_names_open_container_or_is_null)
 	ADD(bed, "\x93\x91\x01");
 	ADD_EXT(bed, REF, "\x02\xc0");
 	ADD_EXT(bed, REF, "\x01\xc0"); /* is no longer open */
-	WRITTEN(bed, NAMES, "\x7b\x79\x91Q\x90N");
+	WRITTEN(bed, VALUES, "\x7b\x79\x91Q\x90N");
 }
 
 /* Writes a list of the list [7], then `between` empty lists, then a reference to [7]. */
@@ -373,7 +373,7 @@ static void write_far(struct bed *bed, unsigned between)
 	add_bytes(bed, distance, 3);
 	ADD(bed, "\x91\x07");
 	wrap(bed, start, REF);
-	assert_int_equal(write_all(bed, SPOKEI_CODEC_NAMES), 0);
+	assert_int_equal(write_all(bed, SPOKEI_CODEC_VALUES), 0);
 }
 
 TEST(reference_beyond_table_is_written_in_full)
@@ -395,7 +395,7 @@ TEST(depth_is_bounded)
 	for (unsigned i = 0; i < SPOKEI_HESSIAN_DEPTH; i++)
 		ADD(bed, "\x91");
 	ADD(bed, "\x01");
-	assert_int_equal(write_all(bed, SPOKEI_CODEC_NAMES), 0);
+	assert_int_equal(write_all(bed, SPOKEI_CODEC_VALUES), 0);
 	bed->len--;
 	ADD(bed, "\x90");
 	is_refused(bed);
@@ -434,9 +434,9 @@ TEST(large_content_of_deep_objects_is_edepth)
 	struct bed *bed = *state;
 
 	nest(bed, 30, 1000000);
-	assert_int_equal(write_all(bed, SPOKEI_CODEC_NAMES), 0);
+	assert_int_equal(write_all(bed, SPOKEI_CODEC_VALUES), 0);
 	nest(bed, 110, 1000000);
-	assert_int_equal(write_all(bed, SPOKEI_CODEC_NAMES), SPOKE_EDEPTH);
+	assert_int_equal(write_all(bed, SPOKEI_CODEC_VALUES), SPOKE_EDEPTH);
 	nest(bed, 110, 100000);
-	assert_int_equal(write_all(bed, SPOKEI_CODEC_NAMES), 0);
+	assert_int_equal(write_all(bed, SPOKEI_CODEC_VALUES), 0);
 }

@@ -7,7 +7,7 @@
 #include "tests/transport/dubbo_frames.h"
 
 #include "tests/core/memory.h"
-#include "transport/codec/hessian2/hessian2.h"
+#include "tests/transport/codec/bodies.h"
 
 #include <stdlib.h>
 
@@ -38,8 +38,8 @@ static void reads(enum spokei_codec_part part, const struct row *row)
 	memcpy(copy, row->body, row->body_len);
 	memory_init(&memory);
 	spokei_buffer_init(&scratch, &memory.env, SCRATCH_MAX);
-	assert_int_equal(spokei_hessian_to_values(&limits, part, spokei_span(copy, row->body_len),
-						  &scratch, &values),
+	assert_int_equal(body_read(&spokei_codec_hessian2, &limits, part,
+				   spokei_span(copy, row->body_len), &scratch, &values),
 			 0);
 	free(copy);
 	is_bytes(values, row->values, row->values_len);
@@ -260,8 +260,8 @@ static void value_ends(const char *body, size_t len, int expected)
 
 	memory_init(&memory);
 	spokei_buffer_init(&scratch, &memory.env, SCRATCH_MAX);
-	assert_int_equal(spokei_hessian_to_values(&limits, SPOKEI_CODEC_REPLY,
-						  spokei_span(body, len), &scratch, &values),
+	assert_int_equal(body_read(&spokei_codec_hessian2, &limits, SPOKEI_CODEC_REPLY,
+				   spokei_span(body, len), &scratch, &values),
 			 expected);
 	assert_int_equal(spokei_buffer_len(&scratch) > 0, expected == 0);
 	spokei_buffer_fini(&scratch);

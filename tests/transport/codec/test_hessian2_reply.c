@@ -152,12 +152,12 @@ TEST(full_buffer_is_etoolarge_and_no_memory_is_enomem)
 		ADD(bed, "\xa8"
 			 "01234567");
 	bed->out.max = 899;
-	assert_int_equal(write_all(bed, SPOKEI_CODEC_NAMES), SPOKE_ETOOLARGE);
+	assert_int_equal(write_all(bed, SPOKEI_CODEC_VALUES), SPOKE_ETOOLARGE);
 	bed->out.max = 900;
-	assert_int_equal(write_all(bed, SPOKEI_CODEC_NAMES), 0);
+	assert_int_equal(write_all(bed, SPOKEI_CODEC_VALUES), 0);
 	spokei_buffer_fini(&bed->out);
 	bed->memory.asked = 0;
 	bed->memory.fail_at = 1;
 	bed->out.max = 100000;
-	assert_int_equal(write_all(bed, SPOKEI_CODEC_NAMES), SPOKE_ENOMEM);
+	assert_int_equal(write_all(bed, SPOKEI_CODEC_VALUES), SPOKE_ENOMEM);
 }

@@ -23,7 +23,9 @@ static unsigned roll(size_t sides)
 
 /* --- the tables of the writer */
 
-static struct spokei_hessian_tables tables;
+static struct spokei_hessian_writer writer;
+
+#define tables writer.tables
 
 /* The key that each number has. */
 static unsigned history[STEPS];
@@ -141,8 +143,10 @@ TEST(container_is_target_if_remembered_and_equal)
 		{ values, 1 },     { values + 1, 2 }, { values + 3, 2 },
 		{ values + 5, 3 }, { values + 8, 3 },
 	};
+	const struct spokei_codec_body body = { .values = { values, sizeof(values) - 1 } };
 	unsigned yes = 0;
 
+	writer.body = &body;
 	for (numbers = 0; numbers < STEPS;) {
 		unsigned key = roll(LENGTH(spans));
 		uint32_t distance = roll(2) ? roll(numbers + 3)
@@ -151,9 +155,7 @@ TEST(container_is_target_if_remembered_and_equal)
 				distance <= SPOKEI_HESSIAN_RECENT &&
 				history[numbers - distance] == key;
 
-		assert_int_equal(spokei_hessian_is_target(&tables, distance, spans[key],
-							  values + sizeof(values) - 1),
-				 expected);
+		assert_int_equal(spokei_hessian_is_target(&writer, distance, spans[key]), expected);
 		yes += expected;
 		history[numbers] = key;
 		assert_int_equal(spokei_hessian_begin(&tables, spans[key].data), numbers++);
@@ -299,10 +301,9 @@ TEST(number_of_reader_names_what_had_it, .set_up = roundbed_set_up, .tear_down =
 		else
 			add_reference(&text);
 	}
-	assert_int_equal(spokei_hessian_to_values(NULL, SPOKEI_CODEC_REPLY,
-						  spokei_span(text.body,
-							      (size_t)(text.at - text.body)),
-						  &roundbed.scratch, &read),
+	assert_int_equal(body_read(&spokei_codec_hessian2, NULL, SPOKEI_CODEC_REPLY,
+				   spokei_span(text.body, (size_t)(text.at - text.body)),
+				   &roundbed.scratch, &read),
 			 0);
 	is_bytes(read, text.values, (size_t)(text.to - text.values));
 }

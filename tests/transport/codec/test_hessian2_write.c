@@ -4,7 +4,7 @@
 #include "tests/transport/dubbo_frames.h"
 
 #include "tests/core/memory.h"
-#include "transport/codec/hessian2/hessian2.h"
+#include "tests/transport/codec/bodies.h"
 
 #include <stdlib.h>
 
@@ -32,7 +32,7 @@ static int write_part(enum spokei_codec_part part, const void *values, size_t le
 
 	assert_non_null(copy);
 	memcpy(copy, values, len);
-	error = spokei_hessian_from_values(part, spokei_span(copy, len), out);
+	error = body_write(&spokei_codec_hessian2, part, spokei_span(copy, len), out);
 	free(copy);
 	return error;
 }
@@ -54,7 +54,7 @@ static void write_is(enum spokei_codec_part part, struct row row)
 static void all_are(const struct row *rows, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		write_is(SPOKEI_CODEC_NAMES, rows[i]);
+		write_is(SPOKEI_CODEC_VALUES, rows[i]);
 }
 
 static void fails_with(const void *values, size_t len, int error)
@@ -64,7 +64,7 @@ static void fails_with(const void *values, size_t len, int error)
 
 	memory_init(&memory);
 	spokei_buffer_init(&out, &memory.env, OUT_MAX);
-	assert_int_equal(write_part(SPOKEI_CODEC_NAMES, values, len, &out), error);
+	assert_int_equal(write_part(SPOKEI_CODEC_VALUES, values, len, &out), error);
 	spokei_buffer_fini(&out);
 	assert_int_equal(memory.bytes, 0);
 }
@@ -211,7 +211,7 @@ static void chunks_are(size_t count, const char *tail, size_t first, const char 
 	memcpy(value + 5 + count, tail, strlen(tail));
 	memory_init(&memory);
 	spokei_buffer_init(&out, &memory.env, OUT_MAX);
-	assert_int_equal(write_part(SPOKEI_CODEC_NAMES, value, len + 5, &out), 0);
+	assert_int_equal(write_part(SPOKEI_CODEC_VALUES, value, len + 5, &out), 0);
 	at = spokei_buffer_data(&out);
 	assert_non_null(at);
 	if (at == NULL)
@@ -254,7 +254,7 @@ TEST(binary_is_cut_at_32768_bytes)
 	all_are(rows, LENGTH(rows));
 	memory_init(&memory);
 	spokei_buffer_init(&out, &memory.env, OUT_MAX);
-	assert_int_equal(write_part(SPOKEI_CODEC_NAMES, value, sizeof(value), &out), 0);
+	assert_int_equal(write_part(SPOKEI_CODEC_VALUES, value, sizeof(value), &out), 0);
 	assert_int_equal(spokei_buffer_len(&out), 3 + 32768 + 2);
 	assert_memory_equal(spokei_buffer_data(&out), "A\x80\x00", 3);
 	assert_memory_equal(spokei_buffer_data(&out) + 3 + 32768, "\x21\x00", 2);

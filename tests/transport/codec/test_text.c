@@ -373,8 +373,11 @@ TEST(failed_write_leaves_buffer)
 {
 	struct bed *bed = *state;
 	struct spokei_message message = request_of();
+	static unsigned char text[3 + 4000] = { 0xda, 4000 >> 8, 4000 & 0xff };
 	unsigned failures = 0;
 
+	message.args = spokei_span(text, sizeof(text)); /* needs more memory than "abc" */
+	message.arg_count = 1;
 	assert_int_equal(spokei_buffer_append(&bed->out, "abc", 3), 0);
 	for (;; failures++) {
 		int error;

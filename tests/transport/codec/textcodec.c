@@ -116,41 +116,62 @@ static int put_value(struct spokei_buffer *out, struct spoke_value value,
 	}
 }
 
-/* Returns whether the part has the required form: NAMES are four texts, ARGS begin with the types.
- */
-static bool is_part(enum spokei_codec_part part, struct spoke_cursor values)
-{
-	size_t texts = part == SPOKEI_CODEC_NAMES ? 4 : part == SPOKEI_CODEC_ARGS ? 1 : 0;
-	struct spoke_value value;
-
-	for (size_t i = 0; i < texts; i++)
-		if (!spoke_cursor_next(&values, &value) ||
-		    spoke_value_type(value) != SPOKE_VALUE_STR)
-			return false;
-	return part != SPOKEI_CODEC_NAMES || values.at == values.end;
-}
-
-static int text_from_values(enum spokei_codec_part part, struct spoke_span values,
-			    struct spokei_buffer *out)
+/* Appends values one after another. */
+static int put_values(struct spokei_buffer *out, struct spoke_span values)
 {
 	struct spoke_cursor cursor = spoke_cursor_bytes(values);
 	struct spoke_value value;
-	bool reply = part == SPOKEI_CODEC_REPLY || part == SPOKEI_CODEC_GENERIC_REPLY;
-	uint64_t marker = 1;
 	int error = 0;
 
-	if (!is_part(part, cursor))
-		return SPOKE_EINVAL;
-	for (size_t i = 0; error == 0 && spoke_cursor_next(&cursor, &value); i++) {
-		struct spoke_span name;
+	while (error == 0 && spoke_cursor_next(&cursor, &value))
+		error = put_value(out, value, &cursor);
+	return error;
+}
 
-		if (reply && i == 0)
-			(void)!spoke_value_u64(value, &marker);
-		if (reply && i == 1 && marker % 3 == 0 && spoke_value_str(value, &name) == 0)
-			error = put(out, "e", name);
-		else
-			error = put_value(out, value, &cursor);
+/* Appends the attachments, a map of the pairs in both pieces. */
+static int put_pairs(struct spokei_buffer *out, const struct spoke_span *pairs)
+{
+	struct spoke_value value;
+	char text[NUMBER_MAX + 1];
+	size_t count = 0;
+	int error;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct spoke_cursor cursor = spoke_cursor_bytes(pairs[i]);
+
+		while (spoke_cursor_next(&cursor, &value))
+			count++;
 	}
+	(void)snprintf(text, sizeof(text), "m%zu", count / 2);
+	error = put(out, text, (struct spoke_span){ NULL, 0 });
+	for (unsigned i = 0; i < 2 && error == 0; i++)
+		error = put_values(out, pairs[i]);
+	return error;
+}
+
+static int text_from_values(const struct spokei_codec_body *body, struct spokei_buffer *out)
+{
+	struct spoke_cursor cursor = spoke_cursor_bytes(body->values);
+	struct spoke_span values = body->values;
+	struct spoke_value class;
+	struct spoke_span name;
+	static const unsigned char room[64];
+	int error = spokei_buffer_append(out, room, body->room);
+
+	if (error == 0)
+		error = spokei_buffer_append(out, body->prefix.data, body->prefix.len);
+
+	if (error == 0)
+		error = put_values(out, body->first);
+	if (error == 0 && body->thrown && spoke_cursor_next(&cursor, &class) &&
+	    spoke_value_str(class, &name) == 0) {
+		error = put(out, "e", name);
+		values = spoke_cursor_rest(&cursor);
+	}
+	if (error == 0)
+		error = put_values(out, values);
+	if (error == 0 && body->attached)
+		error = put_pairs(out, body->pairs);
 	return error;
 }
 
@@ -286,13 +307,29 @@ static bool take_value(struct spoke_builder *builder, enum spokei_codec_part par
 	}
 }
 
+/* Notes where the values begin. */
+static void note_places(struct spokei_codec_values *ret)
+{
+	struct spoke_cursor cursor = spoke_cursor_bytes(ret->values);
+	const unsigned char *start = cursor.at;
+	struct spoke_value value;
+
+	ret->body_args = ret->body_last = SPOKEI_CODEC_NOWHERE;
+	for (ret->count = 0; spoke_cursor_next(&cursor, &value); ret->count++) {
+		ret->last = (uint32_t)(value.data - start);
+		if (ret->count <= SPOKEI_CODEC_TEXTS)
+			ret->first[ret->count] = ret->last;
+	}
+}
+
 static int text_to_values(const struct spoke_value_limits *limits, enum spokei_codec_part part,
 			  struct spoke_span body, struct spokei_buffer *scratch,
-			  struct spoke_span *ret_values)
+			  struct spokei_codec_values *ret)
 {
 	const unsigned char *at = body.data;
 	size_t left = body.len;
 	struct spoke_builder builder;
+	int error;
 
 	spokei_builder_init_buffer(&builder, scratch, limits);
 	while (left > 0 && builder.error == 0) {
@@ -311,7 +348,10 @@ static int text_to_values(const struct spoke_value_limits *limits, enum spokei_c
 		at += HEAD + len;
 		left -= HEAD + len;
 	}
-	return spoke_builder_finish(&builder, ret_values);
+	error = spoke_builder_finish(&builder, &ret->values);
+	if (error == 0)
+		note_places(ret);
+	return error;
 }
 
 const struct spokei_codec textcodec = {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Codec 2, Hessian 2: the parts of messages, read and written. Stateless; any thread. */
-#include "transport/codec/hessian2/hessian2.h"
+#include "transport/codec/codec.h"
 
 #include "core/text/encoding.h"
 #include "core/value/shape.h"
 #include "core/value/skim.h"
-#include "transport/codec/codec.h"
 #include "transport/codec/hessian2/put.h"
 #include "transport/codec/hessian2/reader.h"
 #include "transport/codec/hessian2/writer.h"
@@ -33,81 +32,6 @@
 #define EXCEPTION_ATTACHED 3
 #define ATTACHED_MIN 3 /* this and greater ones: attachments follow */
 
-/* Returns how many values references may copy. */
-static uint32_t copies_of(size_t max)
-{
-	size_t copies = max / SPOKEI_CODEC_VALUE;
-
-	return copies < UINT32_MAX ? (uint32_t)copies : UINT32_MAX;
-}
-
-/* Takes the bytes that were made off the maximum of the scratch. */
-static void spend(const struct spokei_hessian_reader *reader)
-{
-	struct spokei_buffer *scratch = reader->scratch;
-	size_t left = scratch->max - spokei_hessian_written(reader);
-	size_t worth = (size_t)reader->copies * SPOKEI_CODEC_VALUE;
-
-	if (reader->swollen)
-		left = 0;
-	scratch->max = left < worth ? left : worth;
-}
-
-static int start(struct spokei_hessian_reader *reader, const struct spoke_value_limits *limits,
-		 struct spoke_span body, struct spokei_buffer *scratch)
-{
-	struct spoke_value_limits settled;
-	size_t max = scratch->max;
-	int error = spokei_limits_settle(limits, &settled);
-
-	if (error)
-		return error;
-	if (body.len == 0)
-		return SPOKE_ETRUNCATED;
-	if (body.len > UINT32_MAX)
-		return SPOKE_ETOOLARGE;
-	spokei_buffer_truncate(scratch, 0);
-	if (spokei_buffer_reserve(scratch, body.len < max ? body.len : max) == NULL)
-		return SPOKE_ENOMEM;
-	reader->body = body.data;
-	reader->at = reader->body;
-	reader->end = reader->body + body.len;
-	reader->scratch = scratch;
-	reader->out = scratch->bytes;
-	reader->capacity_max = max;
-	spokei_hessian_settle(reader);
-	reader->out_end = scratch->bytes + reader->capacity;
-	reader->bytes_max = settled.bytes_max < UINT32_MAX ? (uint32_t)settled.bytes_max
-							   : UINT32_MAX;
-	reader->items = spokei_limits_items(&settled);
-	reader->copies = copies_of(max);
-	reader->swollen = false;
-	reader->depth_max = settled.depth_max;
-	reader->depth = 0;
-	reader->open = 0;
-	reader->begun = 0;
-	reader->class_count = 0;
-	reader->type_count = 0;
-	reader->cycles = settled.cycles;
-	return 0;
-}
-
-static int read_all(struct spokei_hessian_reader *reader, struct spokei_codec_places *places)
-{
-	int error = 0;
-
-	while (error == 0 && reader->at < reader->end) {
-		places->last = spokei_hessian_written(reader);
-		if (places->count < SPOKEI_CODEC_FIRST)
-			places->first[places->count] = places->last;
-		places->count++;
-		error = spokei_hessian_count(reader, 1);
-		if (error == 0)
-			error = spokei_hessian_read_value(reader);
-	}
-	return error;
-}
-
 /* --- attachments */
 
 /* Returns the number of bytes before the container in an ext TYPED or REF, else 0. */
@@ -125,7 +49,7 @@ static size_t wrapping_of(const unsigned char *at, const unsigned char *end)
 /* Removes the exts around the last value, the attachments. They are there if the map has a type, or
  * is a reference to an argument. SPOKE_ECORRUPT: the value is neither a map nor null. */
 static int unwrap_last(struct spokei_hessian_reader *reader,
-		       const struct spokei_codec_places *places)
+		       const struct spokei_codec_values *places)
 {
 	unsigned char *at = reader->scratch->bytes + places->last;
 
@@ -163,23 +87,33 @@ static bool is_cycle(struct spoke_value value)
 		       value.data + value.len;
 }
 
-/* Writes the class and then the fields of an object. There is room. */
-static void put_fields(struct spokei_hessian_reader *reader, struct spoke_value object)
+/* Writes the class of an object. There is room. */
+static void put_class(struct spokei_hessian_reader *reader, struct spoke_value object)
 {
-	uint32_t count = (uint32_t)spokei_number(object.data + 1, 2) - 1;
-	struct spoke_cursor cursor = { object.data + 3, object.data + object.len, 2 * count + 2 };
-	struct spoke_cursor pairs = cursor;
+	struct spoke_cursor pairs = { object.data + 3, object.data + object.len,
+				      2 * spokei_number(object.data + 1, 2) };
 	struct spoke_value key;
 	struct spoke_value value = { 0 };
 
-	while (spoke_cursor_next_pair(&cursor, &key, &value))
+	while (spoke_cursor_next_pair(&pairs, &key, &value))
 		continue;
 	copy(reader, value.data, value.len);
+}
+
+/* Writes the fields of an object as a map. There is room. */
+static void put_fields(struct spokei_hessian_reader *reader, struct spoke_value object)
+{
+	uint32_t count = (uint32_t)spokei_number(object.data + 1, 2) - 1;
+	struct spoke_cursor pairs = { object.data + 3, object.data + object.len,
+				      (uint64_t)2 * count };
+	struct spoke_value key;
+	struct spoke_value value;
+
 	if (count < 16)
 		*reader->out++ = (unsigned char)(0x80 | count);
 	else
 		spokei_hessian_emit(reader, 0xde, count, 2);
-	for (; count > 0 && spoke_cursor_next_pair(&pairs, &key, &value); count--) {
+	while (spoke_cursor_next_pair(&pairs, &key, &value)) {
 		if (IS(key, DETAIL))
 			copy(reader, MESSAGE, sizeof(MESSAGE) - 1);
 		else
@@ -193,8 +127,8 @@ static void put_fields(struct spokei_hessian_reader *reader, struct spoke_value 
 
 /* Writes the body again after itself, with the exception as a class and a map. Returns the position
  * of the copy. */
-static int put_exception(struct spokei_hessian_reader *reader,
-			 const struct spokei_codec_places *places, uint32_t *ret_start)
+static int put_exception(struct spokei_hessian_reader *reader, struct spokei_codec_values *places,
+			 uint32_t *ret_start)
 {
 	uint32_t written = spokei_hessian_written(reader);
 	uint32_t after = places->count > 2 ? places->last : written;
@@ -208,11 +142,17 @@ static int put_exception(struct spokei_hessian_reader *reader,
 	thrown = (struct spoke_value){ from + places->first[1], after - places->first[1] };
 	copy(reader, from, places->first[1]);
 	if (*thrown.data == 0xde) {
+		put_class(reader, thrown);
+		places->first[2] = spokei_hessian_written(reader) - written;
 		put_fields(reader, thrown);
 	} else {
-		copy(reader, THROWABLE "\x81" MESSAGE, sizeof(THROWABLE MESSAGE));
+		copy(reader, THROWABLE, sizeof(THROWABLE) - 1);
+		places->first[2] = spokei_hessian_written(reader) - written;
+		copy(reader, "\x81" MESSAGE, sizeof("\x81" MESSAGE) - 1);
 		copy(reader, thrown.data, thrown.len);
 	}
+	places->first[3] = places->last = spokei_hessian_written(reader) - written;
+	places->count++;
 	copy(reader, from + after, written - after);
 	*ret_start = written;
 	return 0;
@@ -220,8 +160,8 @@ static int put_exception(struct spokei_hessian_reader *reader,
 
 /* --- parts */
 
-static int finish_reply(struct spokei_hessian_reader *reader,
-			const struct spokei_codec_places *places, uint32_t *ret_start)
+static int finish_reply(struct spokei_hessian_reader *reader, struct spokei_codec_values *places,
+			uint32_t *ret_start)
 {
 	static const uint8_t counts[] = { 2, 2, 1, 3, 3, 2 };
 	unsigned marker = *reader->scratch->bytes;
@@ -239,7 +179,7 @@ static int finish_reply(struct spokei_hessian_reader *reader,
 }
 
 static int finish_text(const struct spokei_hessian_reader *reader,
-		       const struct spokei_codec_places *places)
+		       const struct spokei_codec_values *places)
 {
 	uint8_t type = spokei_shapes[*reader->scratch->bytes].type;
 
@@ -250,7 +190,7 @@ static int finish_text(const struct spokei_hessian_reader *reader,
 
 /* Completes the values of a part. Writes the position of the first one. */
 static int finish(struct spokei_hessian_reader *reader, enum spokei_codec_part part,
-		  const struct spokei_codec_places *places, uint32_t *ret_start)
+		  struct spokei_codec_values *places, uint32_t *ret_start)
 {
 	if (part == SPOKEI_CODEC_REPLY)
 		return finish_reply(reader, places, ret_start);
@@ -259,141 +199,96 @@ static int finish(struct spokei_hessian_reader *reader, enum spokei_codec_part p
 	return unwrap_last(reader, places);
 }
 
-static int read_part(const struct spoke_value_limits *limits, enum spokei_codec_part part,
-		     struct spoke_span body, struct spokei_buffer *scratch,
-		     struct spoke_span *ret_values, struct spokei_codec_places *places)
+/* Takes the bytes that were made off the maximum of the scratch. */
+static void spend(const struct spokei_hessian_reader *reader)
+{
+	struct spokei_buffer *scratch = reader->scratch;
+	size_t left = scratch->max - spokei_hessian_written(reader);
+	size_t worth = (size_t)reader->copies * SPOKEI_CODEC_VALUE;
+
+	if (reader->swollen)
+		left = 0;
+	scratch->max = left < worth ? left : worth;
+}
+
+static int hessian2_to_values(const struct spoke_value_limits *limits, enum spokei_codec_part part,
+			      struct spoke_span body, struct spokei_buffer *scratch,
+			      struct spokei_codec_values *ret)
 {
 	struct spokei_hessian_reader reader;
 	uint32_t from = 0;
 	size_t len;
-	int error = start(&reader, limits, body, scratch);
+	int error;
 
-	places->count = 0;
-	if (error)
+	if (body.len == 0 && part != SPOKEI_CODEC_VALUES)
+		return SPOKE_ETRUNCATED;
+	error = spokei_hessian_read(&reader, limits, body, scratch, ret);
+	if (SPOKEI_UNLIKELY(error && reader.body == NULL))
 		return error;
-	error = read_all(&reader, places);
-	if (error == 0)
-		error = finish(&reader, part, places, &from);
+	if (error == 0 && part != SPOKEI_CODEC_VALUES)
+		error = finish(&reader, part, ret, &from);
 	len = spokei_hessian_written(&reader) - from;
 	if (error == 0 && len > reader.bytes_max)
 		error = SPOKE_ETOOLARGE;
-	scratch->end = error ? 0 : from + len;
 	spend(&reader);
-	if (error == 0)
-		*ret_values = (struct spoke_span){ scratch->bytes + from, len };
+	scratch->end = error ? 0 : from + len;
+	ret->values = (struct spoke_span){ scratch->bytes + from, len };
 	return error;
-}
-
-int spokei_hessian_to_values(const struct spoke_value_limits *limits, enum spokei_codec_part part,
-			     struct spoke_span body, struct spokei_buffer *scratch,
-			     struct spoke_span *ret_values)
-{
-	struct spokei_codec_places places;
-
-	return read_part(limits, part, body, scratch, ret_values, &places);
-}
-
-int spokei_hessian_read_request(const struct spoke_value_limits *limits, struct spoke_span body,
-				struct spokei_buffer *scratch, struct spoke_span *ret_values,
-				struct spokei_codec_places *ret_places)
-{
-	return read_part(limits, SPOKEI_CODEC_REQUEST, body, scratch, ret_values, ret_places);
 }
 
 /* --- writing
  *
- * Writes the parts of messages in Hessian 2. Arguments are written as the text of their types
- * demands. Attachments are always an untyped map. */
+ * Writes messages in Hessian 2, with the bytes that Java's writer makes of these values. The memory
+ * of the tables is bounded and on the stack, so only `out` allocates. Nothing of a reference or a
+ * type gets lost when a table is full: it is written in full again. */
 
-#define NAMES 4u /* texts before the types: two versions, service and method around them */
-
-/* Returns whether the next value is a map, and the last value. */
-static bool is_last_map(const struct spokei_hessian_writer *writer)
+/* Writes all values as they are. */
+static void write_all(struct spokei_hessian_writer *writer, struct spoke_span values)
 {
-	struct spoke_cursor cursor = { writer->at, writer->end, UINT64_MAX };
-	struct spoke_value value;
-
-	return spokei_hessian_type(writer) == SPOKE_VALUE_MAP &&
-	       spoke_cursor_next(&cursor, &value) && cursor.at == writer->end;
+	spokei_hessian_turn_to(writer, values);
+	(void)spokei_hessian_write_values(writer, SIZE_MAX);
 }
 
-/* Writes the text of the types, the arguments and the attachments. */
-static void write_args(struct spokei_hessian_writer *writer)
+/* Writes the arguments as the text of their types demands. */
+static void write_args(struct spokei_hessian_writer *writer, struct spoke_span args,
+		       struct spoke_span types)
 {
-	struct spoke_value value = spokei_hessian_peek(writer);
-	struct spoke_span types = { 0 };
 	struct spokei_hessian_type type;
 
-	if (spokei_hessian_type(writer) == SPOKE_VALUE_STR)
-		(void)!spoke_value_str(value, &types);
-	spokei_hessian_write_value(writer);
-	while (spokei_hessian_more(writer)) {
-		if (is_last_map(writer))
-			spokei_hessian_write_container(writer, writer->at, NULL);
-		else if (spokei_hessian_next_type(&types, &type))
+	spokei_hessian_turn_to(writer, args);
+	while (types.len > 0 && spokei_hessian_more(writer))
+		if (spokei_hessian_next_type(&types, &type))
 			spokei_hessian_write_as(writer, &type);
-		else
-			spokei_hessian_write_value(writer);
-	}
+	(void)spokei_hessian_write_values(writer, SIZE_MAX);
 }
 
-/* Returns whether the next value is the name of a generic call. */
-static bool is_generic(const struct spokei_hessian_writer *writer)
+/* Writes the attachments, always an untyped map. */
+static void write_pairs(struct spokei_hessian_writer *writer, const struct spoke_span *pairs)
 {
-	struct spoke_value value = spokei_hessian_peek(writer);
-	struct spoke_span name = { 0 };
-
-	if (spokei_hessian_type(writer) != SPOKE_VALUE_STR || spoke_value_str(value, &name) != 0)
-		return false;
-	return (name.len == 7 && memcmp(name.data, "$invoke", 7) == 0) ||
-	       (name.len == 12 && memcmp(name.data, "$invokeAsync", 12) == 0);
+	if (!spokei_hessian_open(writer, NULL))
+		return;
+	spokei_hessian_put_byte(&writer->put, 'H');
+	write_all(writer, pairs[0]);
+	write_all(writer, pairs[1]);
+	spokei_hessian_put_byte(&writer->put, 'Z');
+	spokei_hessian_close(writer);
 }
 
-static void write_request(struct spokei_hessian_writer *writer)
-{
-	for (unsigned i = 0; i < NAMES && spokei_hessian_more(writer); i++) {
-		writer->generic = is_generic(writer);
-		spokei_hessian_write_value(writer);
-	}
-	if (spokei_hessian_more(writer))
-		write_args(writer);
-}
-
-/* Writes the marker, the value or exception, and the attachments. */
-static void write_reply(struct spokei_hessian_writer *writer)
-{
-	struct spoke_value value = spokei_hessian_peek(writer);
-	uint64_t marker = 2;
-
-	if (spokei_hessian_type(writer) == SPOKE_VALUE_INT)
-		(void)!spoke_value_u64(value, &marker);
-	spokei_hessian_write_value(writer);
-	if (marker % 3 == 0)
-		spokei_hessian_write_throwable(writer);
-	else if (marker % 3 == 1)
-		spokei_hessian_write_value(writer);
-	if (is_last_map(writer))
-		spokei_hessian_write_container(writer, writer->at, NULL);
-}
-
-int spokei_hessian_from_values(enum spokei_codec_part part, struct spoke_span values,
-			       struct spokei_buffer *out)
+static int hessian2_from_values(const struct spokei_codec_body *body, struct spokei_buffer *out)
 {
 	struct spokei_hessian_writer writer;
-	int error;
 
-	spokei_hessian_writer_start(&writer, values, out);
-	writer.generic = part == SPOKEI_CODEC_GENERIC_REPLY;
-	if (part == SPOKEI_CODEC_REQUEST)
-		write_request(&writer);
-	else if (part == SPOKEI_CODEC_ARGS)
-		write_args(&writer);
-	else if (part == SPOKEI_CODEC_REPLY || part == SPOKEI_CODEC_GENERIC_REPLY)
-		write_reply(&writer);
-	while (spokei_hessian_more(&writer))
-		spokei_hessian_write_value(&writer);
-	error = spokei_hessian_put_finish(&writer.put);
-	return error;
+	spokei_hessian_writer_start(&writer, body, out);
+	spokei_hessian_put_skip(&writer.put, body->room);
+	spokei_hessian_put_raw(&writer.put, body->prefix.data, body->prefix.len);
+	write_all(&writer, body->first);
+	if (body->thrown)
+		spokei_hessian_write_throwable(&writer, body->values);
+	else
+		write_args(&writer, body->values, body->types);
+	if (body->attached)
+		write_pairs(&writer, body->pairs);
+	return spokei_hessian_put_finish(&writer.put);
 }
 
 /* --- the codec */
@@ -434,7 +329,10 @@ const struct spokei_codec spokei_codec_hessian2 = {
 	.null = { "\x4e", 1 },
 	.readonly = { "\x01R", 2 },
 	.writable = { "\x01W", 2 },
-	.to_values = spokei_hessian_to_values,
-	.from_values = spokei_hessian_from_values,
+	.to_values = hessian2_to_values,
+	.from_values = hessian2_from_values,
+	.put_scalars = spokei_hessian_put_scalars,
+	.take_scalars = spokei_hessian_take_scalars,
+	.map = { 'H', 'Z' },
 	.from_text = hessian2_from_text,
 };

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #define CHUNK_MAX 0x8000u /* units of a string, or bytes of a binary, in one chunk */
-#define SHORT_MAX 0x3ffu  /* ... with a head of two bytes */
 #define SCALAR_MAX 9u     /* bytes of a number or date */
 
 /* --- room */
@@ -34,23 +33,10 @@ static size_t room_max(const struct spokei_buffer *out)
 	return held < out->max ? out->max - held : 0;
 }
 
-void spokei_hessian_put_start(struct spokei_hessian_put *put, struct spokei_buffer *out, size_t len)
+void spokei_hessian_put_starve(struct spokei_hessian_put *put, size_t len)
 {
-	size_t max = room_max(out);
-
-	*put = (struct spokei_hessian_put){ .out = out };
-	if (len <= max) {
-		reserve(put, len, max);
-		put->error = put->at ? 0 : SPOKE_ENOMEM;
-	}
-}
-
-int spokei_hessian_put_finish(struct spokei_hessian_put *put)
-{
-	if (put->at != put->start)
-		spokei_buffer_commit(put->out, (size_t)(put->at - put->start));
-	put->start = put->at = put->end;
-	return put->error;
+	if (len <= room_max(put->out))
+		put->error = SPOKE_ENOMEM;
 }
 
 unsigned char *spokei_hessian_put_more(struct spokei_hessian_put *put, size_t len)
@@ -348,7 +334,7 @@ static void put_changed(unsigned char *at, const unsigned char *text, struct pie
 static unsigned char *put_head(struct spokei_hessian_put *put, size_t len, size_t bytes,
 			       const unsigned char tags[4], size_t tiny, bool final)
 {
-	size_t head = !final || len > SHORT_MAX ? 3 : len > tiny ? 2 : 1;
+	size_t head = !final || len > SPOKEI_HESSIAN_SHORT_MAX ? 3 : len > tiny ? 2 : 1;
 	unsigned char *at = spokei_hessian_put_room(put, head + bytes);
 
 	if (at == NULL)
@@ -381,7 +367,7 @@ static void put_piece(struct spokei_hessian_put *put, const unsigned char *text,
 		put_changed(at, text, piece);
 }
 
-void spokei_hessian_put_string(struct spokei_hessian_put *put, const void *text, size_t len)
+void spokei_hessian_put_text(struct spokei_hessian_put *put, const void *text, size_t len)
 {
 	const unsigned char *at = text;
 	struct piece piece;

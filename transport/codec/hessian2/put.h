@@ -7,6 +7,7 @@
 #define SPOKEI_TRANSPORT_CODEC_HESSIAN2_PUT_H
 
 #include "core/memory/buffer.h"
+#include "transport/codec/hessian2/ascii.h"
 
 #include <spoke/value.h>
 
@@ -18,12 +19,27 @@ struct spokei_hessian_put {
 	int error;            /* 0, SPOKE_ENOMEM, SPOKE_ETOOLARGE or SPOKE_EUNSUPPORTED */
 };
 
+/* Ends a start that got no room: less may suffice, unless there is no memory. */
+void spokei_hessian_put_starve(struct spokei_hessian_put *put, size_t len);
+
 /* Starts to append, with room for about `len` bytes. */
-void spokei_hessian_put_start(struct spokei_hessian_put *put, struct spokei_buffer *out,
-			      size_t len);
+static inline void spokei_hessian_put_start(struct spokei_hessian_put *put,
+					    struct spokei_buffer *out, size_t len)
+{
+	unsigned char *room = spokei_buffer_reserve(out, len);
+
+	*put = (struct spokei_hessian_put){ out, room, room, room ? room + len : NULL, 0 };
+	if (SPOKEI_UNLIKELY(room == NULL))
+		spokei_hessian_put_starve(put, len);
+}
 
 /* Records the appended bytes in the buffer. Returns 0 or the first error. */
-SPOKE_MUST_USE int spokei_hessian_put_finish(struct spokei_hessian_put *put);
+SPOKE_MUST_USE static inline int spokei_hessian_put_finish(const struct spokei_hessian_put *put)
+{
+	if (put->at != put->start)
+		spokei_buffer_commit(put->out, (size_t)(put->at - put->start));
+	return put->error;
+}
 
 /* The slow path of spokei_hessian_put_room(). */
 unsigned char *spokei_hessian_put_more(struct spokei_hessian_put *put, size_t len);
@@ -55,6 +71,24 @@ static inline void spokei_hessian_put_byte(struct spokei_hessian_put *put, unsig
 	}
 }
 
+/* Leaves bytes free. */
+static inline void spokei_hessian_put_skip(struct spokei_hessian_put *put, size_t len)
+{
+	if (spokei_hessian_put_room(put, len))
+		put->at += len;
+}
+
+static inline void spokei_hessian_put_raw(struct spokei_hessian_put *put, const void *bytes,
+					  size_t len)
+{
+	unsigned char *at = len > 0 ? spokei_hessian_put_room(put, len) : NULL;
+
+	if (at) {
+		memcpy(at, bytes, len);
+		put->at += len;
+	}
+}
+
 void spokei_hessian_put_int(struct spokei_hessian_put *put, int32_t number);
 void spokei_hessian_put_long(struct spokei_hessian_put *put, int64_t number);
 void spokei_hessian_put_double(struct spokei_hessian_put *put, double number);
@@ -69,7 +103,27 @@ void spokei_hessian_put_date(struct spokei_hessian_put *put, int64_t ms);
 /* Appends a string. Characters outside the basic plane become two surrogates of three bytes each. A
  * surrogate that the text contains in three bytes is kept. Each byte that is not UTF-8 becomes
  * U+FFFD. */
-void spokei_hessian_put_string(struct spokei_hessian_put *put, const void *text, size_t len);
+void spokei_hessian_put_text(struct spokei_hessian_put *put, const void *text, size_t len);
+
+#define SPOKEI_HESSIAN_SHORT_MAX 1023u /* units of a chunk with a head of at most two bytes */
+
+/* Does the same, fast for a short text of ASCII. */
+static inline void spokei_hessian_put_string(struct spokei_hessian_put *put, const void *text,
+					     size_t len)
+{
+	unsigned char *at = put->at;
+
+	if (SPOKEI_LIKELY(len <= SPOKEI_HESSIAN_SHORT_MAX && len + 2 <= (size_t)(put->end - at))) {
+		if (len >= 32)
+			*at++ = (unsigned char)(0x30 | len >> 8);
+		*at++ = (unsigned char)len;
+		if (SPOKEI_LIKELY(spokei_hessian_copy_ascii(at, text, len))) {
+			put->at = at + len;
+			return;
+		}
+	}
+	spokei_hessian_put_text(put, text, len);
+}
 
 /* Appends the head of the next chunk of a binary of which `left` bytes are not written. Returns the
  * address of the content, at most 32,768 bytes, which the caller writes; NULL after an error. */

@@ -4,7 +4,6 @@
 
 #include "core/text/encoding.h"
 #include "core/value/shape.h"
-#include "transport/codec/hessian2/short.h"
 
 #include <string.h>
 
@@ -204,7 +203,7 @@ static int read_number(struct cursor *cursor)
 	return SPOKE_ECORRUPT;
 }
 
-/* --- the same for a reader, and for short messages */
+/* --- the same for a reader */
 
 int spokei_hessian_read_int(struct spokei_hessian_reader *reader, int32_t *ret)
 {
@@ -235,13 +234,17 @@ int spokei_hessian_read_number(struct spokei_hessian_reader *reader)
 }
 
 const unsigned char *spokei_hessian_take_number(const unsigned char *from, const unsigned char *end,
-						unsigned char *to, unsigned char **ret_to)
+						unsigned char **to)
 {
-	struct cursor cursor = { from, end, to };
+	struct cursor cursor = { from, end, *to };
 
+	if (*from == 'N' || *from == 'T' || *from == 'F') {
+		*(*to)++ = *from == 'N' ? 0xc0 : *from == 'T' ? 0xc3 : 0xc2;
+		return from + 1;
+	}
 	if (read_number(&cursor) != 0)
 		return NULL;
-	*ret_to = cursor.out;
+	*to = cursor.out;
 	return cursor.at;
 }
 
@@ -496,39 +499,12 @@ static int read_any_text(struct spokei_hessian_reader *reader, uint32_t units)
 
 int spokei_hessian_read_text(struct spokei_hessian_reader *reader)
 {
-	size_t len = *reader->at; /* if the tag is that of a short string */
-	int error;
-
-	if (len < 32 && len < spokei_hessian_left(reader)) {
-		error = spokei_hessian_room(reader, 32);
-		if (error)
-			return error;
-		if (copy_ascii(reader->out + 1, reader->at + 1, len) == len) {
-			*reader->out = (unsigned char)(0xa0 | len);
-			reader->out += 1 + len;
-			reader->at += 1 + len;
-			return 0;
-		}
-	}
 	return read_any_text(reader, 0);
 }
 
 int spokei_hessian_read_name(struct spokei_hessian_reader *reader)
 {
 	return read_any_text(reader, NAME_CHUNK_MIN);
-}
-
-int spokei_hessian_read_text_at(struct spokei_hessian_reader *reader, uint32_t position,
-				uint32_t *ret_after)
-{
-	const unsigned char *here = reader->at;
-	int error;
-
-	reader->at = reader->body + position;
-	error = spokei_hessian_read_text(reader);
-	*ret_after = (uint32_t)(reader->at - reader->body);
-	reader->at = here;
-	return error;
 }
 
 static int read_bytes(struct spokei_hessian_reader *reader, uint32_t len)

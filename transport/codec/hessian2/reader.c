@@ -4,6 +4,7 @@
 
 #include "core/memory/buffer.h"
 #include "core/value/java.h"
+#include "core/value/skim.h"
 
 #include <spoke/value.h>
 
@@ -12,6 +13,7 @@
  * The memory of a reader. The table of references lies at the end of the memory in use and moves
  * when the scratch grows; its entry N lies N + 1 entries before the end. */
 
+#define NUMBER_MAX SPOKEI_HESSIAN_NUMBER_MAX
 #define FIELDS_MAX 65534u /* fields of a class; a map of 16 bits takes one more */
 
 enum container {
@@ -23,8 +25,7 @@ enum container {
 
 /* Notes that the next value has this many levels of containers and exts. Returns 0 or
  * SPOKE_EDEPTH. */
-SPOKE_MUST_USE static inline int spokei_hessian_deepen(struct spokei_hessian_reader *reader,
-						       uint32_t levels)
+SPOKE_MUST_USE static inline int deepen(struct spokei_hessian_reader *reader, uint32_t levels)
 {
 	uint32_t *deepest = reader->open > 0 ? &reader->frames[reader->open - 1].deepest : NULL;
 
@@ -50,7 +51,7 @@ static inline void emit_number(struct spokei_hessian_reader *reader, uint32_t nu
 
 #define ENTRY sizeof(struct spokei_hessian_entry)
 
-void spokei_hessian_settle(struct spokei_hessian_reader *reader)
+static void settle(struct spokei_hessian_reader *reader)
 {
 	size_t held = reader->scratch->capacity;
 
@@ -72,7 +73,7 @@ int spokei_hessian_grow(struct spokei_hessian_reader *reader, size_t len)
 	spokei_buffer_commit(scratch, before - scratch->end);
 	if (spokei_buffer_reserve(scratch, need - before) == NULL)
 		return SPOKE_ENOMEM;
-	spokei_hessian_settle(reader);
+	settle(reader);
 	memmove(scratch->bytes + reader->capacity - tables, scratch->bytes + before - tables,
 		tables);
 	reader->out = scratch->bytes + written;
@@ -101,20 +102,8 @@ static unsigned char *place_of(const struct spokei_hessian_reader *reader, uint3
 	return reader->scratch->bytes + reader->capacity - ENTRY * ((size_t)number + 1);
 }
 
-/* Completes the entry of a container that ends with the output. */
-static void leave(struct spokei_hessian_reader *reader, uint32_t number, uint32_t items,
-		  uint32_t levels)
-{
-	struct spokei_hessian_entry entry = spokei_hessian_entry(reader, number);
-
-	entry.len = spokei_hessian_written(reader) - entry.at;
-	entry.items = items;
-	entry.levels = levels;
-	memcpy(place_of(reader, number), &entry, ENTRY);
-}
-
-struct spokei_hessian_entry spokei_hessian_entry(const struct spokei_hessian_reader *reader,
-						 uint32_t number)
+static struct spokei_hessian_entry entry_of(const struct spokei_hessian_reader *reader,
+					    uint32_t number)
 {
 	struct spokei_hessian_entry entry;
 
@@ -122,7 +111,17 @@ struct spokei_hessian_entry spokei_hessian_entry(const struct spokei_hessian_rea
 	return entry;
 }
 
-/* --- tables */
+/* Completes the entry of a container that ends with the output. */
+static void leave(struct spokei_hessian_reader *reader, uint32_t number, uint32_t items,
+		  uint32_t levels)
+{
+	struct spokei_hessian_entry entry = entry_of(reader, number);
+
+	entry.len = spokei_hessian_written(reader) - entry.at;
+	entry.items = items;
+	entry.levels = levels;
+	memcpy(place_of(reader, number), &entry, ENTRY);
+}
 
 /* --- references */
 
@@ -201,8 +200,8 @@ static int read_reference(struct spokei_hessian_reader *reader, uint32_t own)
 	number = (uint32_t)read;
 	if (number >= reader->begun)
 		return SPOKE_ECORRUPT;
-	entry = spokei_hessian_entry(reader, number);
-	error = spokei_hessian_deepen(reader, 1 + entry.levels); /* one of the ext */
+	entry = entry_of(reader, number);
+	error = deepen(reader, 1 + entry.levels); /* one of the ext */
 	if (error == 0)
 		error = spokei_hessian_count(reader, 2); /* the distance, and the copy or nil */
 	if (error)
@@ -216,10 +215,45 @@ static int read_reference(struct spokei_hessian_reader *reader, uint32_t own)
 
 /* --- classes and types */
 
+/* Reads any text, most of them fast. */
+static inline int read_text(struct spokei_hessian_reader *reader)
+{
+	return spokei_hessian_take_text(reader) ? 0 : spokei_hessian_read_text(reader);
+}
+
+/* Reads a string that lies at another position of the body. Writes the position after it. */
+static inline int read_text_at(struct spokei_hessian_reader *reader, uint32_t position,
+			       uint32_t *ret_after)
+{
+	const unsigned char *here = reader->at;
+	int error;
+
+	reader->at = reader->body + position;
+	error = read_text(reader);
+	*ret_after = (uint32_t)(reader->at - reader->body);
+	reader->at = here;
+	return error;
+}
+
+/* Reads a name that is only checked: each object contains it. Clears `plain` unless it is ASCII of
+ * less than 32 bytes. */
+static inline int check_name(struct spokei_hessian_reader *reader, bool *plain)
+{
+	uint32_t start = spokei_hessian_written(reader);
+	int error = 0;
+
+	*plain &= *reader->at < 32;
+	if (!spokei_hessian_take_text(reader)) {
+		*plain = false;
+		error = spokei_hessian_read_name(reader);
+	}
+	reader->out = reader->scratch->bytes + start;
+	return error;
+}
+
 /* Reads a class definition into the table. */
 static int define(struct spokei_hessian_reader *reader)
 {
-	uint32_t start = spokei_hessian_written(reader);
 	struct spokei_hessian_definition *made = &reader->classes[reader->class_count];
 	int32_t count;
 	int error;
@@ -230,8 +264,8 @@ static int define(struct spokei_hessian_reader *reader)
 		return SPOKE_ETRUNCATED;
 	made->name = (uint32_t)(reader->at - reader->body) + 1;
 	reader->at++;
-	error = spokei_hessian_read_name(reader);
-	reader->out = reader->scratch->bytes + start;
+	made->plain = true;
+	error = check_name(reader, &made->plain);
 	if (error == 0)
 		error = spokei_hessian_read_int(reader, &count);
 	if (error)
@@ -248,9 +282,7 @@ static int define(struct spokei_hessian_reader *reader)
 	while (error == 0 && count-- > 0) {
 		if (spokei_hessian_left(reader) == 0)
 			return SPOKE_ETRUNCATED;
-		error = spokei_hessian_read_name(reader);
-		/* The name was only checked; each object contains it. */
-		reader->out = reader->scratch->bytes + start;
+		error = check_name(reader, &made->plain);
 	}
 	return error;
 }
@@ -281,7 +313,7 @@ static int read_type(struct spokei_hessian_reader *reader)
 		return error;
 	if ((uint32_t)number >= reader->type_count)
 		return SPOKE_ECORRUPT;
-	return spokei_hessian_read_text_at(reader, reader->types[number], &after);
+	return read_text_at(reader, reader->types[number], &after);
 }
 
 /* --- values
@@ -316,7 +348,7 @@ static int push(struct spokei_hessian_reader *reader, enum container kind, bool 
 	unsigned levels = typed ? 2 : 1;
 	int error;
 
-	error = spokei_hessian_deepen(reader, levels);
+	error = deepen(reader, levels);
 	if (error == 0)
 		error = enter(reader, &frame->number);
 	if (error == 0)
@@ -417,40 +449,14 @@ static int begin_map(struct spokei_hessian_reader *reader)
 	return 0;
 }
 
-static int begin_object(struct spokei_hessian_reader *reader)
-{
-	unsigned tag = *reader->at++;
-	int32_t number = (int32_t)(tag & 15);
-	const struct spokei_hessian_definition *class;
-	int error = tag == 'O' ? spokei_hessian_read_int(reader, &number) : 0;
-
-	if (error == 0 && (uint32_t)number >= reader->class_count)
-		error = SPOKE_ECORRUPT;
-	if (error)
-		return error;
-	class = &reader->classes[number];
-	error = check_count(reader, (int32_t) class->count);
-	if (error == 0)
-		error = push(reader, OBJECT, false);
-	if (error == 0)
-		error = spokei_hessian_count(reader, 2 * class->count + 2);
-	if (error)
-		return error;
-	innermost(reader)->left = class->count;
-	innermost(reader)->names = class->names;
-	innermost(reader)->class = (uint16_t)number;
-	spokei_hessian_emit(reader, SPOKEI_OBJECT_HEAD, class->count + 1, 2);
-	return 0;
-}
-
 /* --- values */
 
 enum {
-	BAD,
 	ONE,
 	INT,
 	NUM,
 	TXT,
+	BAD,
 	BIN,
 	LST,
 	MAP,
@@ -481,6 +487,137 @@ static const uint8_t kinds[256] = {
 	/* clang-format on */
 };
 
+/* Reads a short text of ASCII, null, a bool or a number. Returns the byte after it, or NULL if it
+ * is another value. There is room for it. */
+static inline const unsigned char *take_scalar(const unsigned char *at, const unsigned char *end,
+					       unsigned char **to)
+{
+	size_t left = (size_t)(end - at) - 1;
+	unsigned char *out = *to;
+	size_t len = *at;
+
+	if (*at >= 0x90 && *at < 0xc0) {
+		*(*to)++ = (unsigned char)(*at - 0x90);
+		return at + 1;
+	}
+	if (kinds[*at] != TXT)
+		return kinds[*at] > NUM ? NULL : spokei_hessian_take_number(at, end, to);
+	at++;
+	if (len >= 0x20) {
+		if (len != 0x30 || left == 0)
+			return NULL;
+		len = *at++;
+		left--;
+	}
+	if (len > left)
+		return NULL;
+	if (len >= 32)
+		*out++ = 0xd9;
+	*out = (unsigned char)(len < 32 ? 0xa0 | len : len);
+	*to = out + 1 + len;
+	return spokei_hessian_copy_ascii(out + 1, at, len) ? at + len : NULL;
+}
+
+/* --- objects
+ *
+ * An object of scalars, as most are, is read in one pass. */
+
+/* The largest length of a scalar that take_scalar() reads. */
+#define SCALAR_MAX (3 + 255)
+
+/* Copies a name of less than 32 bytes, and returns the byte after it. */
+static inline const unsigned char *take_name(const unsigned char *at, unsigned char **to)
+{
+	size_t len = *at++;
+
+	*(*to)++ = (unsigned char)(0xa0 | len);
+	(void)spokei_hessian_copy_ascii(*to, at, len);
+	*to += len;
+	return at + len;
+}
+
+/* Reads the fields of an object whose names are plain, if all of them are scalars and there is
+ * enough room. Returns the end of the values, or NULL. */
+static const unsigned char *take_fields(const struct spokei_hessian_reader *reader,
+					const struct spokei_hessian_definition *class,
+					unsigned char **to)
+{
+	const unsigned char *name = reader->body + class->names;
+	const unsigned char *at = reader->at;
+
+	for (uint32_t i = 0; i < class->count; i++) {
+		if (at == reader->end || reader->out_end - *to < 32 + SCALAR_MAX)
+			return NULL;
+		name = take_name(name, to);
+		at = take_scalar(at, reader->end, to);
+		if (at == NULL)
+			return NULL;
+	}
+	return at;
+}
+
+/* Reads such an object. Returns false for any other, with nothing read. */
+static bool read_plain(struct spokei_hessian_reader *reader,
+		       const struct spokei_hessian_definition *class)
+{
+	struct spokei_hessian_entry entry = { .items = 2 * class->count + 2, .levels = 1 };
+	unsigned char *to = reader->out;
+	const unsigned char *at;
+
+	if (!class->plain || class->count >= SPOKEI_OBJECT_SHORT || entry.items > reader->items ||
+	    reader->out_end - to < 3 + 32 + SCALAR_MAX)
+		return false;
+	*to++ = SPOKEI_OBJECT_HEAD;
+	*to++ = 0;
+	*to++ = (unsigned char)(class->count + 1);
+	at = take_fields(reader, class, &to);
+	if (at == NULL || reader->out_end - to < (ptrdiff_t)(8 + 32 + ENTRY) ||
+	    deepen(reader, 1) != 0)
+		return false;
+	memcpy(to, SPOKEI_CLASS_KEY, sizeof(SPOKEI_CLASS_KEY) - 1);
+	to += sizeof(SPOKEI_CLASS_KEY) - 1;
+	(void)take_name(reader->body + class->name, &to);
+	entry.at = spokei_hessian_written(reader);
+	entry.len = (uint32_t)(to - reader->out);
+	reader->out_end -= ENTRY;
+	memcpy(reader->out_end, &entry, ENTRY);
+	reader->begun++;
+	reader->items -= entry.items;
+	reader->at = at;
+	reader->out = to;
+	return true;
+}
+
+static int begin_object(struct spokei_hessian_reader *reader)
+{
+	unsigned tag = *reader->at++;
+	int32_t number = (int32_t)(tag & 15);
+	const struct spokei_hessian_definition *class;
+	int error = tag == 'O' ? spokei_hessian_read_int(reader, &number) : 0;
+
+	if (error == 0 && (uint32_t)number >= reader->class_count)
+		error = SPOKE_ECORRUPT;
+	if (error)
+		return error;
+	class = &reader->classes[number];
+	if (SPOKEI_LIKELY(read_plain(reader, class)))
+		return 0;
+	error = check_count(reader, (int32_t) class->count);
+	if (error == 0)
+		error = push(reader, OBJECT, false);
+	if (error == 0)
+		error = spokei_hessian_count(reader, 2 * class->count + 2);
+	if (error)
+		return error;
+	innermost(reader)->left = class->count;
+	innermost(reader)->names = class->names;
+	innermost(reader)->class = (uint16_t)number;
+	spokei_hessian_emit(reader, SPOKEI_OBJECT_HEAD, class->count + 1, 2);
+	return 0;
+}
+
+/* --- any value */
+
 /* Reads a value of one byte: null, a bool or a small int. */
 static int read_byte(struct spokei_hessian_reader *reader)
 {
@@ -510,7 +647,7 @@ static inline int begin_value(struct spokei_hessian_reader *reader, uint32_t own
 		case INT:
 			return read_byte(reader);
 		case TXT:
-			return spokei_hessian_read_text(reader);
+			return read_text(reader);
 		case NUM:
 			return spokei_hessian_read_number(reader);
 		case OBJ:
@@ -587,7 +724,7 @@ static int end_object(struct spokei_hessian_reader *reader,
 		return error;
 	memcpy(reader->out, few ? SPOKEI_CLASS_KEY : SPOKEI_CLASS_KEY_LONG, len);
 	reader->out += len;
-	error = spokei_hessian_read_text_at(reader, class->name, &after);
+	error = read_text_at(reader, class->name, &after);
 	if (error == 0)
 		pop(reader);
 	return error;
@@ -610,7 +747,7 @@ static int step_object(struct spokei_hessian_reader *reader, struct spokei_hessi
 		uint32_t name = frame->names;
 
 		frame->left--;
-		error = spokei_hessian_read_text_at(reader, name, &frame->names);
+		error = read_text_at(reader, name, &frame->names);
 		if (error)
 			return error;
 		error = begin_value(reader, is_cause(reader, name, frame->names) ? frame->number
@@ -619,9 +756,10 @@ static int step_object(struct spokei_hessian_reader *reader, struct spokei_hessi
 	return error || reader->open != open ? error : end_object(reader, frame);
 }
 
-int spokei_hessian_read_value(struct spokei_hessian_reader *reader)
+/* Reads the rest of the containers that are open. */
+static int read_open(struct spokei_hessian_reader *reader)
 {
-	int error = begin_value(reader, UINT32_MAX);
+	int error = 0;
 
 	while (error == 0 && reader->open > 0) {
 		struct spokei_hessian_frame *frame = innermost(reader);
@@ -632,6 +770,135 @@ int spokei_hessian_read_value(struct spokei_hessian_reader *reader)
 			error = step_list(reader, frame);
 		else
 			error = step_marked(reader, frame);
+	}
+	return error;
+}
+
+/* --- bodies */
+
+/* Returns how many values references may copy. */
+static uint32_t copies_of(size_t max)
+{
+	size_t copies = max / SPOKEI_CODEC_VALUE;
+
+	return copies < UINT32_MAX ? (uint32_t)copies : UINT32_MAX;
+}
+
+/* Applies the limits, less the values that are counted already. Returns 0, SPOKE_ETOOLARGE or
+ * SPOKE_EINVAL. */
+static inline int start_limits(struct spokei_hessian_reader *reader,
+			       const struct spoke_value_limits *limits,
+			       const struct spokei_codec_values *ret)
+{
+	struct spoke_value_limits settled;
+	uint32_t items;
+
+	if (SPOKEI_UNLIKELY(limits == NULL || !spokei_limits_are_settled(limits))) {
+		int error = spokei_limits_settle(limits, &settled);
+
+		if (error)
+			return error;
+		limits = &settled;
+	}
+	items = spokei_limits_items(limits);
+	if (ret->items_before > items || ret->bytes_before > limits->bytes_max)
+		return SPOKE_ETOOLARGE;
+	reader->items = items - ret->items_before;
+	reader->bytes_max = limits->bytes_max < UINT32_MAX ? (uint32_t)limits->bytes_max
+							   : UINT32_MAX;
+	reader->bytes_max -= ret->bytes_before;
+	reader->depth_max = limits->depth_max;
+	reader->cycles = limits->cycles;
+	return 0;
+}
+
+/* Begins a body. The values are written at the start of the scratch, whose maximum bounds them. */
+static inline int start(struct spokei_hessian_reader *reader, struct spoke_span body,
+			struct spokei_buffer *scratch)
+{
+	size_t max = scratch->max;
+	unsigned char *out;
+
+	if (body.len > UINT32_MAX)
+		return SPOKE_ETOOLARGE;
+	spokei_buffer_clear(scratch);
+	out = spokei_buffer_reserve(scratch, body.len < max ? body.len : max);
+	if (out == NULL)
+		return SPOKE_ENOMEM;
+	reader->body = body.data;
+	reader->at = reader->body;
+	reader->end = reader->body + body.len;
+	reader->scratch = scratch;
+	reader->out = out;
+	reader->capacity_max = max;
+	settle(reader);
+	reader->out_end = out + reader->capacity;
+	reader->copies = copies_of(max);
+	reader->swollen = false;
+	reader->depth = 0;
+	reader->open = 0;
+	reader->begun = 0;
+	reader->class_count = 0;
+	reader->type_count = 0;
+	return 0;
+}
+
+/* Notes where the next value begins. */
+static inline void note_place(const struct spokei_hessian_reader *reader,
+			      struct spokei_codec_values *ret)
+{
+	uint32_t body_at = (uint32_t)(reader->at - reader->body);
+
+	ret->last = spokei_hessian_written(reader);
+	if (ret->count <= SPOKEI_CODEC_TEXTS)
+		ret->first[ret->count] = ret->last;
+	if (ret->count == SPOKEI_CODEC_TEXTS && reader->class_count == 0)
+		ret->body_args = body_at;
+	/* The same bytes of an untyped map mean the same, unless it contains objects or
+	 * references. */
+	ret->body_last = *reader->at == 'H' ? body_at : SPOKEI_CODEC_NOWHERE;
+}
+
+unsigned char *spokei_hessian_take_scalars(struct spoke_span body, unsigned char *to,
+					   uint32_t *ret_count)
+{
+	const unsigned char *at = body.data;
+	const unsigned char *end = at + body.len;
+	uint32_t count = 0;
+
+	for (; at < end; count++) {
+		if (count == SPOKEI_CODEC_SCALARS)
+			return NULL;
+		at = take_scalar(at, end, &to);
+		if (at == NULL)
+			return NULL;
+	}
+	*ret_count = count;
+	return to;
+}
+
+_Static_assert(SPOKEI_CODEC_ROOM >= SPOKEI_CODEC_SCALARS * NUMBER_MAX, "room for numbers");
+
+int spokei_hessian_read(struct spokei_hessian_reader *reader,
+			const struct spoke_value_limits *limits, struct spoke_span body,
+			struct spokei_buffer *scratch, struct spokei_codec_values *ret)
+{
+	int error = start_limits(reader, limits, ret);
+
+	ret->count = 0;
+	ret->body_args = ret->body_last = SPOKEI_CODEC_NOWHERE;
+	reader->body = NULL;
+	if (error == 0)
+		error = start(reader, body, scratch);
+	if (error)
+		return error;
+	for (; error == 0 && reader->at < reader->end; ret->count++) {
+		note_place(reader, ret);
+		error = spokei_hessian_count(reader, 1);
+		if (error == 0)
+			error = begin_value(reader, UINT32_MAX);
+		if (error == 0 && reader->open > 0)
+			error = read_open(reader);
 	}
 	return error;
 }

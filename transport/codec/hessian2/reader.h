@@ -10,10 +10,10 @@
 #ifndef SPOKEI_TRANSPORT_CODEC_HESSIAN2_READER_H
 #define SPOKEI_TRANSPORT_CODEC_HESSIAN2_READER_H
 
-#include "core/memory/buffer.h"
+#include "transport/codec/codec.h"
+#include "transport/codec/hessian2/ascii.h"
 
-#include <spoke/value.h>
-
+#define SPOKEI_HESSIAN_NUMBER_MAX 16u    /* bytes of a number or a date in msgpack */
 #define SPOKEI_HESSIAN_CLASSES_MAX 2048u /* class definitions in a body */
 #define SPOKEI_HESSIAN_TYPES_MAX 2048u   /* type names in a body */
 
@@ -31,6 +31,7 @@ struct spokei_hessian_definition {
 	uint32_t name;  /* position in the body */
 	uint32_t names; /* ... of the first field's name */
 	uint32_t count;
+	bool plain; /* all names are ASCII of less than 32 bytes */
 };
 
 /* A container that is being read. */
@@ -84,9 +85,6 @@ static inline uint32_t spokei_hessian_written(const struct spokei_hessian_reader
 	return (uint32_t)(reader->out - reader->scratch->bytes);
 }
 
-/* Uses the memory of the scratch, up to the maximum. */
-void spokei_hessian_settle(struct spokei_hessian_reader *reader);
-
 /* The slow path of spokei_hessian_room(). */
 SPOKE_MUST_USE int spokei_hessian_grow(struct spokei_hessian_reader *reader, size_t len);
 
@@ -99,10 +97,6 @@ SPOKE_MUST_USE static inline int spokei_hessian_room(struct spokei_hessian_reade
 		return 0;
 	return spokei_hessian_grow(reader, len);
 }
-
-/* Returns the entry of a container. */
-struct spokei_hessian_entry spokei_hessian_entry(const struct spokei_hessian_reader *reader,
-						 uint32_t number);
 
 /* Counts values against the limit. Returns 0 or SPOKE_ETOOLARGE. */
 SPOKE_MUST_USE static inline int spokei_hessian_count(struct spokei_hessian_reader *reader,
@@ -123,6 +117,40 @@ static inline void spokei_hessian_emit(struct spokei_hessian_reader *reader, uns
 		*reader->out++ = (unsigned char)(number >> 8 * i);
 }
 
+/* Reads a text of at most 1,023 bytes of ASCII, which is one chunk. Returns false for any other,
+ * and if there is no room. */
+static inline bool spokei_hessian_take_text(struct spokei_hessian_reader *reader)
+{
+	const unsigned char *at = reader->at;
+	unsigned char *out = reader->out;
+	size_t left = (size_t)(reader->end - at);
+	size_t len = *at++;
+
+	if (len >= 0x20) {
+		if (len < 0x30 || len > 0x33 || left < 2)
+			return false;
+		len = (len & 3) << 8 | *at++;
+		left--;
+	}
+	if (len >= left || len + 3 > (size_t)(reader->out_end - out))
+		return false;
+	if (len < 32) {
+		*out++ = (unsigned char)(0xa0 | len);
+	} else if (len <= UINT8_MAX) {
+		*out++ = 0xd9;
+		*out++ = (unsigned char)len;
+	} else {
+		*out++ = 0xda;
+		*out++ = (unsigned char)(len >> 8);
+		*out++ = (unsigned char)len;
+	}
+	if (!spokei_hessian_copy_ascii(out, at, len))
+		return false;
+	reader->out = out + len;
+	reader->at = at + len;
+	return true;
+}
+
 /* --- the functions below begin at the tag, of which at least one byte is there, and return 0 or an
  * error of struct spokei_codec. Those that write a value make room for it. */
 
@@ -134,10 +162,6 @@ SPOKE_MUST_USE int spokei_hessian_read_text(struct spokei_hessian_reader *reader
  * only. */
 SPOKE_MUST_USE int spokei_hessian_read_name(struct spokei_hessian_reader *reader);
 
-/* Reads a string that lies at another position of the body. Writes the position after it. */
-SPOKE_MUST_USE int spokei_hessian_read_text_at(struct spokei_hessian_reader *reader,
-					       uint32_t position, uint32_t *ret_after);
-
 /* Reads a binary, all its chunks as one. SPOKE_ECORRUPT: no binary. */
 SPOKE_MUST_USE int spokei_hessian_read_binary(struct spokei_hessian_reader *reader);
 
@@ -147,7 +171,23 @@ SPOKE_MUST_USE int spokei_hessian_read_int(struct spokei_hessian_reader *reader,
 /* Reads a long, a double or a date. */
 SPOKE_MUST_USE int spokei_hessian_read_number(struct spokei_hessian_reader *reader);
 
-/* Reads a value with all values inside. */
-SPOKE_MUST_USE int spokei_hessian_read_value(struct spokei_hessian_reader *reader);
+/* Reads a number, a date, null or a bool without a reader, and writes it at `to`, which has room.
+ * Returns the byte after it, or NULL if it is none. */
+const unsigned char *spokei_hessian_take_number(const unsigned char *from, const unsigned char *end,
+						unsigned char **to);
+
+/* --- bodies */
+
+/* Reads scalars, as in struct spokei_codec. */
+unsigned char *spokei_hessian_take_scalars(struct spoke_span body, unsigned char *to,
+					   uint32_t *ret_count);
+
+/* Reads all values of a body, which are written at the start of the scratch. Its maximum bounds
+ * them. `ret` receives all but the values. After an error, the reader is valid unless nothing was
+ * read: `body` is NULL then. */
+SPOKE_MUST_USE int spokei_hessian_read(struct spokei_hessian_reader *reader,
+				       const struct spoke_value_limits *limits,
+				       struct spoke_span body, struct spokei_buffer *scratch,
+				       struct spokei_codec_values *ret);
 
 #endif

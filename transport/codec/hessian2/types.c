@@ -253,12 +253,13 @@ static void write_exception(struct spokei_hessian_writer *writer,
 	spokei_hessian_close(writer);
 }
 
-void spokei_hessian_write_throwable(struct spokei_hessian_writer *writer)
+void spokei_hessian_write_throwable(struct spokei_hessian_writer *writer, struct spoke_span values)
 {
 	struct spokei_hessian_object object;
 	struct spoke_value class;
 	struct spoke_span name;
 
+	spokei_hessian_turn_to(writer, values);
 	if (!spokei_hessian_take(writer, &class))
 		return;
 	if (!spokei_plain_str(class, &name) || !spokei_hessian_find_fields(writer, &object)) {

@@ -16,12 +16,6 @@
  * from the last one back, because the elements of a list tend to have the same class. The sum of
  * all comparisons is bounded by the length of the values. */
 
-/* The last pair of a map tells whether it is an object, so a value is passed once for each map
- * around it. This many times the length of all values may be passed, and as many bytes in any case.
- */
-#define PASSES 32u
-#define PASSES_MIN ((size_t)32 << 20)
-
 #define KEY_PRICE 8u /* of a comparison of two keys, in addition to their bytes */
 
 /* --- names */
@@ -103,13 +97,20 @@ bool spokei_hessian_find_type(struct spokei_hessian_tables *tables,
 bool spokei_hessian_next_key(const struct spokei_hessian_class *class, size_t i,
 			     struct spoke_cursor *pairs, struct spoke_value *ret)
 {
-	struct spoke_cursor key;
+	const unsigned char *key;
 	struct spoke_value value;
 
 	if (class->fields > SPOKEI_HESSIAN_KEYS)
 		return spoke_cursor_next_pair(pairs, ret, &value);
-	key = (struct spoke_cursor){ class->key[i], pairs->end, 1 };
-	return spoke_cursor_next(&key, ret);
+	key = class->key[i];
+	*ret = (struct spoke_value){ key, spokei_shape_hop(key, pairs->end) };
+	return ret->len > 0;
+}
+
+/* Returns the length of a str with a head of one byte, else 0. */
+static size_t short_key(const unsigned char *key)
+{
+	return (*key & 0xe0) == 0xa0 ? 1 + (size_t)(*key & 0x1f) : 0;
 }
 
 /* Compares two keys and moves on. The price includes the pairs that the search passes. */
@@ -122,6 +123,13 @@ static bool same_key(struct spokei_hessian_tables *tables, size_t i,
 	struct spoke_value key_a;
 	struct spoke_value key_b;
 
+	if (SPOKEI_LIKELY(a->fields <= SPOKEI_HESSIAN_KEYS)) {
+		size_t len = short_key(a->key[i]);
+
+		if (len > 0 && *a->key[i] == *b->key[i])
+			return pay(tables, KEY_PRICE + len) &&
+			       memcmp(a->key[i], b->key[i], len) == 0;
+	}
 	return spokei_hessian_next_key(a, i, pairs_a, &key_a) &&
 	       spokei_hessian_next_key(b, i, pairs_b, &key_b) &&
 	       pay(tables, KEY_PRICE + key_a.len + (size_t)(pairs_a->at - at_a) +
@@ -163,15 +171,25 @@ bool spokei_hessian_find_class(struct spokei_hessian_tables *tables,
 
 /* --- containers */
 
-bool spokei_hessian_is_target(const struct spokei_hessian_tables *tables, uint64_t distance,
-			      struct spoke_span copy, const unsigned char *end)
+/* Returns how many bytes of these values are there from `at` on; 0: it is elsewhere. */
+static size_t rest_of(struct spoke_span values, const unsigned char *at)
 {
+	uintptr_t before = (uintptr_t)at - (uintptr_t)values.data;
+
+	return before < values.len ? values.len - before : 0;
+}
+
+bool spokei_hessian_is_target(const struct spokei_hessian_writer *writer, uint64_t distance,
+			      struct spoke_span copy)
+{
+	const struct spokei_hessian_tables *tables = &writer->tables;
 	const unsigned char *value;
 
 	if (distance == 0 || distance > tables->containers || distance > SPOKEI_HESSIAN_RECENT)
 		return false;
 	value = tables->recent[(tables->containers - distance) % SPOKEI_HESSIAN_RECENT];
-	return value != NULL && copy.len <= (size_t)(end - value) &&
+	return (copy.len <= rest_of(writer->body->values, value) ||
+		copy.len <= rest_of(writer->body->pairs[0], value)) &&
 	       memcmp(value, copy.data, copy.len) == 0;
 }
 
@@ -263,11 +281,11 @@ static void put_definition(struct spokei_hessian_put *put, const struct spokei_h
 	put_name(put, &class->name);
 	spokei_hessian_put_int(put, (int32_t) class->fields);
 	for (size_t i = 0; i < class->fields; i++) {
-		if (!spokei_hessian_next_key(class, i, &pairs, &key) ||
-		    !spokei_plain_str(key, &text)) {
+		if (!spokei_hessian_next_key(class, i, &pairs, &key)) {
 			spokei_hessian_put_fail(put, SPOKE_EUNSUPPORTED);
 			return;
 		}
+		text = spokei_hessian_str(key);
 		if (rename && is_message(text)) {
 			spokei_hessian_put_string(put, "detailMessage", 13);
 			rename = false;
@@ -292,22 +310,138 @@ void spokei_hessian_object_head(struct spokei_hessian_writer *writer,
 	}
 }
 
+/* --- scalars
+ *
+ * Null, bools, numbers and short texts of ASCII need no state. */
+
+#define NUMBER_MAX 16u /* bytes of a number, and more than those of any other scalar's head */
+
+/* Reads an integer. Returns false if it is above 2^63 - 1. */
+static bool read_int(struct spoke_value value, int64_t *ret)
+{
+	unsigned width = (unsigned)value.len - 1;
+	uint64_t sign = width > 0 ? UINT64_C(1) << (8 * width - 1) : 0;
+	uint64_t number = spokei_number(value.data + 1, width);
+
+	if (width == 0)
+		*ret = *value.data < 0x80 ? *value.data : *value.data - 256;
+	else if (*value.data >= 0xd0)
+		*ret = (int64_t)((number ^ sign) - sign);
+	else
+		*ret = (int64_t)number;
+	return *value.data != 0xcf || number <= INT64_MAX;
+}
+
+static void write_int(struct spokei_hessian_put *put, struct spoke_value value)
+{
+	int64_t number;
+
+	if (!read_int(value, &number))
+		spokei_hessian_put_fail(put, SPOKE_EUNSUPPORTED);
+	else if (value.len == 9 || number < INT32_MIN || number > INT32_MAX)
+		spokei_hessian_put_long(put, number);
+	else
+		spokei_hessian_put_int(put, (int32_t)number);
+}
+
+static void write_double(struct spokei_hessian_put *put, struct spoke_value value)
+{
+	double number = 0;
+
+	(void)!spoke_value_double(value, &number);
+	if (*value.data == 0xca)
+		spokei_hessian_put_float(put, (float)number);
+	else
+		spokei_hessian_put_double(put, number);
+}
+
+/* Writes an integer or a double. There is room for NUMBER_MAX bytes. */
+static unsigned char *put_number(unsigned char *to, struct spoke_value value)
+{
+	struct spokei_hessian_put put = { .at = to, .end = to + NUMBER_MAX };
+
+	if (spokei_shapes[*value.data].type == SPOKE_VALUE_DOUBLE)
+		write_double(&put, value);
+	else
+		write_int(&put, value);
+	return put.error ? NULL : put.at;
+}
+
+/* Writes another scalar than a text. Returns the next byte, or NULL as below. */
+static SPOKEI_NOINLINE unsigned char *put_other(unsigned char *to, const unsigned char *limit,
+						const unsigned char **from,
+						const unsigned char *end)
+{
+	const unsigned char *at = *from;
+	size_t len = spokei_shape_hop_short(at, end);
+
+	if (len == 0 || (size_t)(limit - to) < NUMBER_MAX)
+		return NULL;
+	*from = at + len;
+	if (*at == 0xc0 || (*at & 0xfe) == 0xc2) {
+		*to = *at == 0xc0 ? 'N' : *at == 0xc3 ? 'T' : 'F';
+		return to + 1;
+	}
+	if (spokei_shapes[*at].type == SPOKE_VALUE_INT || *at == 0xcb)
+		return put_number(to, (struct spoke_value){ at, len });
+	return NULL;
+}
+
+/* Writes one scalar. Returns the next byte, or NULL if the value is another one, or there is too
+ * little room. `from`: the value, and then the one after it. */
+static inline unsigned char *put_scalar(unsigned char *to, const unsigned char *limit,
+					const unsigned char **from, const unsigned char *end)
+{
+	const unsigned char *at = *from + 1;
+	size_t left = (size_t)(end - at);
+	size_t len = at[-1] & 0x1f;
+
+	if (SPOKEI_LIKELY(at[-1] == 0xd9 && left > 0)) {
+		len = *at++;
+		left--;
+	} else if (at[-1] < 0x30 && to < limit) {
+		*from = at;
+		*to = (unsigned char)(0x90 + at[-1]);
+		return to + 1;
+	} else if ((at[-1] & 0xe0) != 0xa0) {
+		return put_other(to, limit, from, end);
+	}
+	if (len > left || len + 2 > (size_t)(limit - to))
+		return NULL;
+	if (len >= 32)
+		*to++ = 0x30;
+	*to++ = (unsigned char)len;
+	*from = at + len;
+	return SPOKEI_LIKELY(spokei_hessian_copy_ascii(to, at, len)) ? to + len : NULL;
+}
+
 /* --- objects
  *
  * Finds the fields and the class of a map that is an object. Values inside the map are passed
  * over, not looked at. */
 
-/* Passes a value of a map, and counts the bytes of a container. Each map that lies in another one
- * is passed once for each, so the sum is bounded: see PASSES. */
-static bool pass_value(struct spokei_hessian_writer *writer, struct spoke_value value)
+/* Passes the next value of a map, and counts the bytes of a container. Each map that lies in
+ * another one is passed once for each, so the sum is bounded. Returns false after an error. */
+static inline bool pass_value(struct spokei_hessian_writer *writer, struct spoke_cursor *pairs,
+			      struct spoke_value *ret)
 {
-	if (spokei_shapes[*value.data].each == 0)
+	size_t len = pairs->at < pairs->end ? spokei_shape_hop(pairs->at, pairs->end) : 0;
+
+	if (SPOKEI_UNLIKELY(len == 0)) {
+		if (!spoke_cursor_next(pairs, ret))
+			return false;
+		if (spokei_shapes[*ret->data].each == 0)
+			return true;
+		if (ret->len > writer->passes) {
+			spokei_hessian_put_fail(&writer->put, SPOKE_EDEPTH);
+			return false;
+		}
+		writer->passes -= ret->len;
 		return true;
-	if (value.len > writer->passes) {
-		spokei_hessian_put_fail(&writer->put, SPOKE_EDEPTH);
-		return false;
 	}
-	writer->passes -= value.len;
+	*ret = (struct spoke_value){ pairs->at, len };
+	pairs->at += len;
+	pairs->left--;
 	return true;
 }
 
@@ -318,16 +452,16 @@ static bool read_fields(struct spokei_hessian_writer *writer, struct spoke_curso
 			struct spoke_value *ret_value)
 {
 	size_t count = (size_t)pairs->left / 2;
-	struct spoke_span name;
-	size_t i = 0;
 
 	class->pairs = spoke_cursor_rest(pairs);
-	for (; spoke_cursor_next_pair(pairs, ret_key, ret_value); i++) {
-		if (!spokei_plain_str(*ret_key, &name) || !pass_value(writer, *ret_value))
+	for (size_t i = 0; i < count; i++) {
+		if (!pass_value(writer, pairs, ret_key) ||
+		    spokei_shapes[*ret_key->data].type != SPOKE_VALUE_STR ||
+		    !pass_value(writer, pairs, ret_value))
 			return false;
 		spokei_hessian_keep_key(class, i, ret_key->data);
 	}
-	return i == count;
+	return true;
 }
 
 bool spokei_hessian_find_fields(struct spokei_hessian_writer *writer,
@@ -363,6 +497,27 @@ static bool stays_object(struct spoke_span class)
 	return false;
 }
 
+/* Does the same as spokei_is_object(), fast for a name that was decided before. */
+static bool is_object(struct spokei_hessian_writer *writer, enum spokei_objects objects,
+		      struct spoke_value map, struct spoke_value key, struct spoke_value value,
+		      struct spoke_span *ret_class)
+{
+	struct spoke_span *known = &writer->qualified;
+
+	if (known->len == value.len && *map.data != 0xdf &&
+	    key.len == sizeof(SPOKEI_CLASS_KEY) - 1 &&
+	    memcmp(key.data, SPOKEI_CLASS_KEY, key.len) == 0 &&
+	    memcmp(value.data, known->data, value.len) == 0) {
+		*ret_class = spokei_hessian_str(value);
+		return true;
+	}
+	if (!spokei_is_object(objects, map, key, value, ret_class))
+		return false;
+	if (spokei_java_identifiers(*ret_class) > 1)
+		*known = (struct spoke_span){ value.data, value.len };
+	return true;
+}
+
 bool spokei_hessian_find_object(struct spokei_hessian_writer *writer, bool any,
 				struct spokei_hessian_object *ret)
 {
@@ -380,7 +535,7 @@ bool spokei_hessian_find_object(struct spokei_hessian_writer *writer, bool any,
 	ret->class.renamed = false;
 	ret->class.fields = (size_t)pairs.left / 2 - 1;
 	if (!read_fields(writer, &pairs, &ret->class, &key, &value) ||
-	    !spokei_is_object(objects, map, key, value, &name) ||
+	    !is_object(writer, objects, map, key, value, &name) ||
 	    (writer->generic && !any && !stays_object(name)))
 		return false;
 	ret->class.name = spokei_hessian_name_of(name);
@@ -392,16 +547,16 @@ bool spokei_hessian_find_object(struct spokei_hessian_writer *writer, bool any,
 
 /* --- reading */
 
-void spokei_hessian_writer_start(struct spokei_hessian_writer *writer, struct spoke_span values,
-				 struct spokei_buffer *out)
+bool spokei_hessian_take_any(struct spokei_hessian_writer *writer, struct spoke_value *ret)
 {
-	spokei_hessian_put_start(&writer->put, out, values.len + values.len / 8 + 16);
-	writer->at = values.data;
-	writer->end = writer->at ? writer->at + values.len : NULL;
-	writer->generic = false;
-	writer->passes = PASSES_MIN + PASSES * values.len;
-	writer->depth = 0;
-	spokei_hessian_tables_init(&writer->tables, values.len);
+	struct spoke_cursor cursor = { writer->at, writer->end, UINT64_MAX };
+
+	if (!spoke_cursor_next(&cursor, ret)) {
+		spokei_hessian_refuse(writer);
+		return false;
+	}
+	writer->at = cursor.at;
+	return true;
 }
 
 size_t spokei_hessian_open_next(struct spokei_hessian_writer *writer)
@@ -438,13 +593,6 @@ bool spokei_hessian_open(struct spokei_hessian_writer *writer, const unsigned ch
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): the depth of the values is bounded */
-static void write_items(struct spokei_hessian_writer *writer, size_t count)
-{
-	for (; count > 0 && writer->put.error == 0; count--)
-		spokei_hessian_write_value(writer);
-}
-
-/* NOLINTNEXTLINE(misc-no-recursion): the depth of the values is bounded */
 void spokei_hessian_write_container(struct spokei_hessian_writer *writer,
 				    const unsigned char *value,
 				    const struct spokei_hessian_name *name)
@@ -458,7 +606,8 @@ void spokei_hessian_write_container(struct spokei_hessian_writer *writer,
 		spokei_hessian_list_head(writer, name, count);
 	else
 		map_head(writer, name);
-	write_items(writer, count);
+	if (spokei_hessian_write_values(writer, count) > 0)
+		spokei_hessian_refuse(writer);
 	if (!list)
 		map_end(writer);
 	spokei_hessian_close(writer);
@@ -477,8 +626,8 @@ void spokei_hessian_write_object(struct spokei_hessian_writer *writer,
 	spokei_hessian_object_head(writer, &object->class);
 	writer->at = object->class.pairs.data;
 	for (size_t i = 0; i < object->class.fields && writer->put.error == 0; i++)
-		if (spokei_hessian_take(writer, &key))
-			spokei_hessian_write_value(writer);
+		if (spokei_hessian_take(writer, &key) && spokei_hessian_write_values(writer, 1) > 0)
+			spokei_hessian_refuse(writer);
 	writer->at = object->end;
 	spokei_hessian_close(writer);
 }
@@ -572,7 +721,7 @@ static void write_ref(struct spokei_hessian_writer *writer, const unsigned char 
 	if (*writer->at == 0xc0) {
 		writer->at++;
 		write_cycle(writer, distance);
-	} else if (spokei_hessian_is_target(&writer->tables, distance, copy, writer->end)) {
+	} else if (spokei_hessian_is_target(writer, distance, copy)) {
 		writer->at = end;
 		spokei_hessian_reference(writer, (uint32_t)(writer->tables.containers - distance));
 	} else {
@@ -611,43 +760,20 @@ static void write_ext(struct spokei_hessian_writer *writer)
 
 /* --- values */
 
-static void write_int(struct spokei_hessian_writer *writer, struct spoke_value value)
-{
-	int64_t number;
-
-	if (spoke_value_i64(value, &number) != 0)
-		spokei_hessian_refuse(writer);
-	else if (value.len == 9 || number < INT32_MIN || number > INT32_MAX)
-		spokei_hessian_put_long(&writer->put, number);
-	else
-		spokei_hessian_put_int(&writer->put, (int32_t)number);
-}
-
-static void write_double(struct spokei_hessian_writer *writer, struct spoke_value value)
-{
-	double number = 0;
-
-	(void)!spoke_value_double(value, &number);
-	if (*value.data == 0xca)
-		spokei_hessian_put_float(&writer->put, (float)number);
-	else
-		spokei_hessian_put_double(&writer->put, number);
-}
-
-static void write_scalar(struct spokei_hessian_writer *writer, unsigned type)
+static inline void write_scalar(struct spokei_hessian_writer *writer, unsigned type)
 {
 	struct spoke_span bytes = { 0 };
 	struct spoke_value value;
 
 	if (!spokei_hessian_take(writer, &value))
 		return;
-	if (type == SPOKE_VALUE_STR) {
-		(void)!spoke_value_str(value, &bytes);
+	if (SPOKEI_LIKELY(type == SPOKE_VALUE_STR)) {
+		bytes = spokei_hessian_str(value);
 		spokei_hessian_put_string(&writer->put, bytes.data, bytes.len);
 	} else if (type == SPOKE_VALUE_INT) {
-		write_int(writer, value);
+		write_int(&writer->put, value);
 	} else if (type == SPOKE_VALUE_DOUBLE) {
-		write_double(writer, value);
+		write_double(&writer->put, value);
 	} else if (type == SPOKE_VALUE_BIN) {
 		(void)!spoke_value_bin(value, &bytes);
 		spokei_hessian_put_binary(&writer->put, bytes.data, bytes.len);
@@ -658,18 +784,128 @@ static void write_scalar(struct spokei_hessian_writer *writer, unsigned type)
 	}
 }
 
+static inline bool same_bytes(const unsigned char *a, const unsigned char *b, size_t len)
+{
+	for (; len >= 8; len -= 8, a += 8, b += 8)
+		if (memcmp(a, b, 8) != 0)
+			return false;
+	for (; len > 0; len--)
+		if (*a++ != *b++)
+			return false;
+	return true;
+}
+
+/* Returns the last class that was written, if the map that comes next may be of it, else NULL. */
+static const struct spokei_hessian_class *class_again(const struct spokei_hessian_writer *writer)
+{
+	uint32_t number = writer->tables.classes - 1;
+	const struct spokei_hessian_class *class;
+
+	if (number > 0xf || writer->generic || writer->depth == SPOKEI_HESSIAN_DEPTH)
+		return NULL;
+	class = &writer->tables.class[number];
+	if (class->renamed || class->name.declared || class->name.dims > 0 ||
+	    class->fields >= SPOKEI_OBJECT_SHORT || writer->qualified.len != class->name.len + 1 ||
+	    memcmp((const char *)writer->qualified.data + 1, class->name.text, class->name.len) !=
+		    0)
+		return NULL;
+	return class;
+}
+
+/* Writes a map of scalars that is an object of the same class as the last one, in one pass. Returns
+ * false for any other value, with nothing written. */
+static bool write_again(struct spokei_hessian_writer *writer)
+{
+	static const char key[] = SPOKEI_CLASS_KEY;
+	const struct spokei_hessian_class *class = class_again(writer);
+	const unsigned char *at = writer->at;
+	const unsigned char *end = writer->end;
+	unsigned char *to = writer->put.at;
+	size_t last = sizeof(key) - 1 + writer->qualified.len;
+
+	if (class == NULL || to == writer->put.end)
+		return false;
+	if (*at == (0x80 | (class->fields + 1)))
+		at++;
+	else if (*at == SPOKEI_OBJECT_HEAD && end - at > 2 &&
+		 spokei_number(at + 1, 2) == class->fields + 1)
+		at += 3;
+	else
+		return false;
+	*to++ = (unsigned char)(0x60 + writer->tables.classes - 1);
+	for (size_t i = 0; i < class->fields; i++) {
+		size_t len = short_key(class->key[i]);
+
+		if (len == 0 || len >= (size_t)(end - at) || !same_bytes(at, class->key[i], len))
+			return false;
+		at += len;
+		to = put_scalar(to, writer->put.end, &at, end);
+		if (to == NULL)
+			return false;
+	}
+	if (last > (size_t)(end - at) || memcmp(at, key, sizeof(key) - 1) != 0 ||
+	    memcmp(at + sizeof(key) - 1, writer->qualified.data, writer->qualified.len) != 0)
+		return false;
+	(void)spokei_hessian_begin(&writer->tables, writer->at);
+	writer->put.at = to;
+	writer->at = at + last;
+	return true;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): the depth of the values is bounded */
+static void write_map(struct spokei_hessian_writer *writer)
+{
+	struct spokei_hessian_object object;
+
+	if (write_again(writer))
+		return;
+	if (spokei_hessian_find_object(writer, false, &object))
+		spokei_hessian_write_object(writer, &object);
+	else
+		spokei_hessian_write_container(writer, writer->at, NULL);
+}
+
 /* NOLINTNEXTLINE(misc-no-recursion): the depth of the values is bounded */
 void spokei_hessian_write_value(struct spokei_hessian_writer *writer)
 {
-	struct spokei_hessian_object object;
 	unsigned type = spokei_hessian_type(writer);
 
 	if (type == SPOKE_VALUE_EXT)
 		write_ext(writer);
-	else if (type == SPOKE_VALUE_MAP && spokei_hessian_find_object(writer, false, &object))
-		spokei_hessian_write_object(writer, &object);
-	else if (type == SPOKE_VALUE_MAP || type == SPOKE_VALUE_ARRAY)
+	else if (type == SPOKE_VALUE_MAP)
+		write_map(writer);
+	else if (type == SPOKE_VALUE_ARRAY)
 		spokei_hessian_write_container(writer, writer->at, NULL);
 	else
 		write_scalar(writer, type);
+}
+
+/* --- sequences of values */
+
+unsigned char *spokei_hessian_put_scalars(unsigned char *to, const unsigned char *limit,
+					  struct spoke_span values)
+{
+	const unsigned char *from = values.data;
+	const unsigned char *end = from + values.len;
+
+	while (from < end && to != NULL)
+		to = put_scalar(to, limit, &from, end);
+	return to;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): the depth of the values is bounded */
+size_t spokei_hessian_write_values(struct spokei_hessian_writer *writer, size_t count)
+{
+	for (; count > 0 && spokei_hessian_more(writer); count--) {
+		const unsigned char *from = writer->at;
+		unsigned char *to = put_scalar(writer->put.at, writer->put.end, &from, writer->end);
+
+		if (SPOKEI_LIKELY(to != NULL)) {
+			writer->put.at = to;
+			writer->at = from;
+		} else {
+			spokei_hessian_write_value(writer);
+		}
+	}
+	return count;
 }

@@ -7,6 +7,7 @@
 #define SPOKEI_TRANSPORT_CODEC_HESSIAN2_WRITER_H
 
 #include "core/value/java.h"
+#include "transport/codec/codec.h"
 #include "transport/codec/hessian2/put.h"
 
 #include <spoke/value.h>
@@ -103,11 +104,6 @@ static inline uint32_t spokei_hessian_begin(struct spokei_hessian_tables *tables
 	return tables->containers++;
 }
 
-/* Returns whether the container `distance` before the next one is remembered and has these bytes.
- * `end` is the end of all values. */
-bool spokei_hessian_is_target(const struct spokei_hessian_tables *tables, uint64_t distance,
-			      struct spoke_span copy, const unsigned char *end);
-
 /* --- the writer
  *
  * The state of the writer: the output, the next value, and the types, classes and containers that
@@ -115,9 +111,11 @@ bool spokei_hessian_is_target(const struct spokei_hessian_tables *tables, uint64
 
 struct spokei_hessian_writer {
 	struct spokei_hessian_put put;
+	const struct spokei_codec_body *body;
 	const unsigned char *at;             /* the next value */
-	const unsigned char *end;            /* the end of all values */
+	const unsigned char *end;            /* the end of the values of this part */
 	bool generic;                        /* objects become maps with "class" */
+	struct spoke_span qualified;         /* the last value that was found to name a class */
 	size_t passes;                       /* bytes inside maps that may still be passed */
 	uint32_t depth;                      /* number of open containers and exts */
 	uint32_t open[SPOKEI_HESSIAN_DEPTH]; /* numbers of the open containers */
@@ -142,25 +140,41 @@ static inline unsigned spokei_hessian_type(const struct spokei_hessian_writer *w
 	return writer->at < writer->end ? spokei_shapes[*writer->at].type : SPOKE_VALUE_NONE;
 }
 
-/* Returns the next value and leaves it to be written. The view reaches to the end of all values. */
+/* Returns the next value and leaves it to be written. The view reaches to the end of the part. */
 static inline struct spoke_value spokei_hessian_peek(const struct spokei_hessian_writer *writer)
 {
 	return (struct spoke_value){ writer->at, (size_t)(writer->end - writer->at) };
 }
 
+/* The slow path of spokei_hessian_take(), for any value. */
+bool spokei_hessian_take_any(struct spokei_hessian_writer *writer, struct spoke_value *ret);
+
 /* Takes the next value without writing it. Returns false after an error. */
 SPOKE_MUST_USE static inline bool spokei_hessian_take(struct spokei_hessian_writer *writer,
 						      struct spoke_value *ret)
 {
-	struct spoke_cursor cursor = { writer->at, writer->end, UINT64_MAX };
+	const unsigned char *at = writer->at;
+	size_t len = at < writer->end ? spokei_shape_hop(at, writer->end) : 0;
 
-	if (!spoke_cursor_next(&cursor, ret)) {
-		spokei_hessian_refuse(writer);
-		return false;
-	}
-	writer->at = cursor.at;
+	if (SPOKEI_UNLIKELY(len == 0))
+		return spokei_hessian_take_any(writer, ret);
+	*ret = (struct spoke_value){ at, len };
+	writer->at = at + len;
 	return true;
 }
+
+/* Returns the content of a str that was taken. */
+static inline struct spoke_span spokei_hessian_str(struct spoke_value value)
+{
+	size_t head = 1 + (size_t)spokei_shapes[*value.data].width;
+
+	return (struct spoke_span){ value.data + head, value.len - head };
+}
+
+/* Returns whether the container `distance` before the next one is remembered and has these bytes.
+ */
+bool spokei_hessian_is_target(const struct spokei_hessian_writer *writer, uint64_t distance,
+			      struct spoke_span copy);
 
 /* --- heads
  *
@@ -206,12 +220,45 @@ SPOKE_MUST_USE bool spokei_hessian_find_object(struct spokei_hessian_writer *wri
 
 /* --- values */
 
-/* Begins at the first of the values. */
-void spokei_hessian_writer_start(struct spokei_hessian_writer *writer, struct spoke_span values,
-				 struct spokei_buffer *out);
+/* This many times the length of all values may be passed, and as many bytes in any case. The last
+ * pair of a map tells whether it is an object, so a value is passed once for each map around it. */
+#define SPOKEI_HESSIAN_PASSES 32u
+#define SPOKEI_HESSIAN_PASSES_MIN ((size_t)32 << 20)
+
+/* Writes scalars, as in struct spokei_codec. */
+unsigned char *spokei_hessian_put_scalars(unsigned char *to, const unsigned char *limit,
+					  struct spoke_span values);
+
+/* Begins a body. */
+static inline void spokei_hessian_writer_start(struct spokei_hessian_writer *writer,
+					       const struct spokei_codec_body *body,
+					       struct spokei_buffer *out)
+{
+	size_t len = body->first.len + body->values.len + body->pairs[0].len + body->pairs[1].len;
+
+	spokei_hessian_put_start(&writer->put, out,
+				 body->room + body->prefix.len + len + len / 8 + 32);
+	writer->body = body;
+	writer->generic = body->generic;
+	writer->qualified = (struct spoke_span){ 0 };
+	writer->passes = SPOKEI_HESSIAN_PASSES_MIN + SPOKEI_HESSIAN_PASSES * len;
+	writer->depth = 0;
+	spokei_hessian_tables_init(&writer->tables, len);
+}
+
+/* Goes on with the values of the next part. */
+static inline void spokei_hessian_turn_to(struct spokei_hessian_writer *writer,
+					  struct spoke_span values)
+{
+	writer->at = values.data;
+	writer->end = writer->at ? writer->at + values.len : NULL;
+}
 
 /* Writes the next value, with all values inside. */
 void spokei_hessian_write_value(struct spokei_hessian_writer *writer);
+
+/* Writes the next values, at most `count`. Returns how many are missing at the end of the part. */
+size_t spokei_hessian_write_values(struct spokei_hessian_writer *writer, size_t count);
 
 /* Writes the next value, an array or map, as a list or map of a type; NULL: untyped. `value` is
  * where references to it point: the next value, or an ext around it. */
@@ -241,8 +288,8 @@ void spokei_hessian_write_object(struct spokei_hessian_writer *writer,
  * Writes exceptions. In a reply, an exception is its class and a map of its fields, in which
  * Throwable's field "detailMessage" is called "message". Owned by one function call; any thread. */
 
-/* Writes the next two values, the class and the map of the fields, as an exception. */
-void spokei_hessian_write_throwable(struct spokei_hessian_writer *writer);
+/* Writes the two values, the class and the map of the fields, as an exception. */
+void spokei_hessian_write_throwable(struct spokei_hessian_writer *writer, struct spoke_span values);
 
 /* --- declared types
  *

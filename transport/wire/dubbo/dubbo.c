@@ -5,7 +5,6 @@
 #include "transport/wire/codecs.h"
 #include "transport/wire/dubbo/head.h"
 #include "transport/wire/dubbo/read.h"
-#include "transport/wire/dubbo/translate.h"
 #include "transport/wire/dubbo/write.h"
 
 /* --- the header
@@ -172,42 +171,6 @@ static void read_event(const struct spokei_wire_limits *limits,
 	message->event = known && body.len == 0 ? known->null : body;
 }
 
-/* Returns whether shortcuts apply: the codec of the message is the built-in one of Hessian 2. */
-static inline bool is_hessian2(const struct spokei_wire_limits *limits,
-			       const struct spokei_message *message)
-{
-	return message->codec == SPOKEI_CODEC_HESSIAN2 &&
-	       (limits->codec == NULL || limits->codec == &spokei_codec_hessian2);
-}
-
-/* Reads a body in another serialization than msgpack. */
-static inline int read_other(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
-			     struct spoke_span body, struct spokei_buffer *scratch,
-			     struct spokei_message *message)
-{
-	if (SPOKEI_UNLIKELY(!is_hessian2(limits, message)))
-		return spokei_dubbo_translate_body(limits, memo, body, scratch, message);
-	if (message->kind == SPOKEI_REQUEST) {
-		if (memo && spokei_dubbo_direct_read_request(memo, body, scratch, message))
-			return 0;
-	} else if (spokei_dubbo_direct_read_reply(limits, body, scratch, message)) {
-		return 0;
-	}
-	return spokei_dubbo_translate_body(limits, memo, body, scratch, message);
-}
-
-/* msgpack is validated where it is read. */
-static int read_body(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
-		     struct spoke_span body, struct spokei_buffer *scratch,
-		     struct spokei_message *message)
-{
-	if (SPOKEI_UNLIKELY(message->codec != SPOKEI_CODEC_MSGPACK))
-		return read_other(limits, memo, body, scratch, message);
-	if (message->kind == SPOKEI_REQUEST)
-		return spokei_dubbo_read_request(limits, memo, body, message);
-	return spokei_dubbo_read_reply(limits, false, body, message);
-}
-
 static void read_head(const struct spokei_dubbo_head *head, struct spokei_message *message)
 {
 	spokei_message_clear(message);
@@ -272,7 +235,7 @@ static int dubbo_read(const struct spokei_wire_limits *limits, struct spokei_mem
 		read_event(limits, &head, body, ret_message);
 		return 0;
 	}
-	result = read_body(limits, memo, body, scratch, ret_message);
+	result = spokei_dubbo_read_body(limits, memo, body, scratch, ret_message);
 	return SPOKEI_UNLIKELY(result != 0) ? end_bad(frame, result, ret_message) : 0;
 }
 
@@ -293,8 +256,9 @@ static int event_body(const struct spokei_wire_limits *limits, const struct spok
 	return 0;
 }
 
-static int write_event(const struct spokei_wire_limits *limits,
-		       const struct spokei_message *message, struct spokei_buffer *out)
+static SPOKEI_NOINLINE int write_event(const struct spokei_wire_limits *limits,
+				       const struct spokei_message *message,
+				       struct spokei_buffer *out)
 {
 	struct spokei_dubbo_head head = {
 		.flags = (uint8_t)(SPOKEI_DUBBO_EVENT | message->codec),
@@ -317,53 +281,16 @@ static int write_event(const struct spokei_wire_limits *limits,
 	return spokei_dubbo_write_event(limits, &head, body, out);
 }
 
-static SPOKEI_NOINLINE int write_by_codec(const struct spokei_wire_limits *limits,
-					  const struct spokei_message *message,
-					  struct spokei_buffer *out)
-{
-	if (message->codec > SPOKEI_DUBBO_CODEC)
-		return SPOKE_EUNSUPPORTED;
-	if (message->kind == SPOKEI_REQUEST)
-		return spokei_dubbo_translate_request(limits, message, out);
-	if (message->kind == SPOKEI_REPLY)
-		return spokei_dubbo_translate_reply(limits, message, out);
-	return write_event(limits, message, out);
-}
-
-/* Writes events, and every message in another codec than msgpack. */
-static SPOKEI_NOINLINE int write_other(const struct spokei_wire_limits *limits,
-				       const struct spokei_message *message,
-				       struct spokei_buffer *out)
-{
-	bool done = false;
-
-	if (SPOKEI_UNLIKELY(!is_hessian2(limits, message)))
-		return write_by_codec(limits, message, out);
-	if (message->kind == SPOKEI_REQUEST)
-		done = spokei_dubbo_direct_write_request(limits, message, out);
-	else if (message->kind == SPOKEI_REPLY)
-		done = spokei_dubbo_direct_write_reply(limits, message, out);
-	return SPOKEI_LIKELY(done) ? 0 : write_by_codec(limits, message, out);
-}
-
 static int dubbo_write(const struct spokei_wire_limits *limits,
 		       const struct spokei_message *message, struct spokei_buffer *out)
 {
-	if (SPOKEI_UNLIKELY(message->codec != SPOKEI_CODEC_MSGPACK))
-		return write_other(limits, message, out);
+	if (SPOKEI_UNLIKELY(message->codec > SPOKEI_DUBBO_CODEC))
+		return SPOKE_EUNSUPPORTED;
 	if (message->kind == SPOKEI_REQUEST)
 		return spokei_dubbo_write_request(limits, message, out);
 	if (message->kind == SPOKEI_REPLY)
 		return spokei_dubbo_write_reply(limits, message, out);
-	return write_other(limits, message, out);
-}
-
-static int dubbo_prefix(const struct spokei_wire_limits *limits,
-			const struct spokei_message *message, struct spokei_buffer *out)
-{
-	if (message->codec != SPOKEI_CODEC_MSGPACK)
-		return spokei_dubbo_translate_prefix(limits, message, out);
-	return spokei_dubbo_write_prefix(limits, message, out);
+	return write_event(limits, message, out);
 }
 
 const struct spokei_wire spokei_wire_dubbo = {
@@ -376,6 +303,6 @@ const struct spokei_wire spokei_wire_dubbo = {
 	.knows = dubbo_knows,
 	.cut = dubbo_cut,
 	.read = dubbo_read,
-	.prefix = dubbo_prefix,
+	.prefix = spokei_dubbo_write_prefix,
 	.write = dubbo_write,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the exceptions of peers, and writes the errors of handlers as exceptions. */
+/* Writes the errors of handlers as exceptions. */
 #include "transport/wire/dubbo/exception.h"
 
 #include "transport/codec/codec.h"
@@ -12,51 +12,8 @@
 /* The class that callers of $invoke expect, because they need not have that of the exception. */
 #define GENERIC "org.apache.dubbo.rpc.service.GenericException"
 
-/* The field that tells a refusal from an error of the handler with the same code. */
-#define FORBIDDEN "forbidden"
-
 #define CODE_MAX 24u /* bytes of " (code -2147483648)" */
 #define SLACK 160u   /* heads, names of fields and the classes above */
-
-/* --- reading */
-
-/* Returns whether the fields are those of a refusal. */
-static bool is_refusal(const struct spokei_message *message)
-{
-	struct spoke_value field;
-	bool forbidden;
-
-	return spokei_span_is(message->error_class, SPOKEI_DUBBO_EXCEPTION) &&
-	       spoke_value_get(message->value, FORBIDDEN, &field) == 0 &&
-	       spoke_value_bool(field, &forbidden) == 0 && forbidden;
-}
-
-/* The exceptions of spoke and of Dubbo have {message, code}. */
-int spokei_dubbo_read_exception(struct spokei_dubbo_body *body, struct spokei_message *message)
-{
-	struct spoke_value field;
-	struct spoke_span said;
-	int32_t code;
-	int result = spokei_dubbo_next_name(body, false, &message->error_class);
-
-	if (result != 0)
-		return result;
-	if (!spokei_dubbo_next(body, &message->value) ||
-	    spoke_value_type(message->value) != SPOKE_VALUE_MAP)
-		return body->bad;
-	message->error = SPOKE_EREMOTE;
-	if (spoke_value_get(message->value, "message", &field) == 0 &&
-	    spoke_value_str(field, &said) == 0)
-		message->error_text = said;
-	if (spoke_value_get(message->value, "code", &field) == 0 &&
-	    spoke_value_i32(field, &code) == 0)
-		message->error_code = code;
-	if (is_refusal(message))
-		message->error = SPOKE_EFORBIDDEN;
-	return 0;
-}
-
-/* --- writing */
 
 static struct spoke_span text_of(const char *text)
 {
@@ -172,7 +129,7 @@ static unsigned char *put_refusal(unsigned char *at, const struct spokei_message
 	at = put_joined(spokei_put_text(at, "message"), parts, 2);
 	at = spokei_encode_i32(spokei_put_text(at, "code"), message->error_code);
 	if (!message->foreign)
-		at = spokei_encode_bool(spokei_put_text(at, FORBIDDEN), true);
+		at = spokei_encode_bool(spokei_put_text(at, SPOKEI_DUBBO_FORBIDDEN), true);
 	return at;
 }
 

@@ -13,11 +13,7 @@
 #ifndef SPOKEI_TRANSPORT_WIRE_DUBBO_EXCEPTION_H
 #define SPOKEI_TRANSPORT_WIRE_DUBBO_EXCEPTION_H
 
-#include "transport/wire/dubbo/read.h"
-
-/* Reads class and fields from the next two values. Returns 0, or the error of the body. */
-SPOKE_MUST_USE int spokei_dubbo_read_exception(struct spokei_dubbo_body *body,
-					       struct spokei_message *message);
+#include "transport/wire/put.h"
 
 /* Returns the largest length of what put() writes. */
 size_t spokei_dubbo_exception_max(const struct spokei_message *message);

@@ -40,6 +40,8 @@ static inline bool spokei_dubbo_is_generic(struct spoke_span method)
 
 /* The exception class that every Dubbo consumer can load. */
 #define SPOKEI_DUBBO_EXCEPTION "org.apache.dubbo.rpc.RpcException"
+/* The field that tells a refusal from an error of the handler with the same code. */
+#define SPOKEI_DUBBO_FORBIDDEN "forbidden"
 
 struct spokei_dubbo_head {
 	uint8_t flags;

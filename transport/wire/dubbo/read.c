@@ -2,19 +2,69 @@
 /* Reads the bodies of requests and replies, value by value. */
 #include "transport/wire/dubbo/read.h"
 
-#include "transport/codec/codec.h"
-#include "transport/wire/dubbo/exception.h"
+#include "transport/wire/codecs.h"
 #include "transport/wire/dubbo/head.h"
 #include "transport/wire/memo.h"
-#include "transport/wire/message.h"
 #include "transport/wire/skip.h"
 
 /* --- the values of a body
  *
- * Walks over the values of a body, and reads texts and attachments. */
+ * One walk validates the values and counts them; afterwards they are read by position. Also reads
+ * texts and the attachments with a meaning. All results point into the body. */
+
+/* The versions, the service, the method and the types: the values before the arguments. */
+#define NAMES SPOKEI_CODEC_TEXTS
+
+struct body {
+	const struct spokei_wire_limits *limits;
+	const unsigned char *at;
+	const unsigned char *end;
+	uint32_t depth_max;
+	uint32_t items; /* number of values allowed */
+	int bad;        /* the error for values of a wrong type */
+	/* The values that a codec has made of the bytes from `part` on, within the limits; NULL:
+	 * the body itself has values. */
+	const struct spokei_codec_values *made;
+	const unsigned char *part;
+	struct spoke_span raw; /* the body in its own serialization */
+	uint8_t codec;
+	/* The results of the walk. */
+	size_t count;
+	size_t used; /* number of first values that were read */
+	/* The starts of the first values, and the end of the last of them. Only pointers are
+	 * stored, because reading back a value that was stored in two halves is slow. */
+	const unsigned char *first[NAMES + 1];
+	const unsigned char *last; /* the start of the last value */
+};
+
+/* Returns whether settled limits allow `items` values in `len` bytes; each value has at least one
+ * byte. */
+static inline bool allows(const struct spokei_wire_limits *limits, size_t len, size_t items)
+{
+	const struct spoke_value_limits *value = &limits->value;
+
+	if (SPOKEI_LIKELY(len <= limits->free_len))
+		return true;
+	return value->depth_max - 1 < SPOKE_VALUE_DEPTH_MAX && len <= value->bytes_max &&
+	       items <= value->items_max &&
+	       items <= value->object_bytes_max / SPOKE_VALUE_OBJECT_BYTES;
+}
+
+/* Reads the next of the first values; false: there are no more. */
+static inline bool next_value(struct body *body, struct spoke_value *ret)
+{
+	const unsigned char *const *first = &body->first[body->used];
+
+	if (body->used == NAMES || body->used == body->count)
+		return false;
+	ret->data = first[0];
+	ret->len = (size_t)(first[1] - first[0]);
+	body->used++;
+	return true;
+}
 
 /* The attachments with a meaning; NONE if the key is absent. */
-struct spokei_dubbo_marks {
+struct marks {
 	struct spoke_value path;
 	struct spoke_value version;
 	struct spoke_value group;
@@ -30,21 +80,14 @@ _Static_assert(SPOKEI_DUBBO_ATTACHMENTS_MAX == 256 && SPOKEI_DUBBO_KEY_MAX == 25
 
 /* --- the walk */
 
-/* Settled limits are neither 0 nor above their maximum; most are settled already. */
-static bool are_settled(const struct spoke_value_limits *limits)
-{
-	return limits->depth_max - 1 < SPOKE_VALUE_DEPTH_MAX && limits->items_max > 0 &&
-	       limits->object_bytes_max > 0 && limits->bytes_max > 0;
-}
-
 /* Prepares the walk. `bad`: the error for values of a wrong type. Returns 0, or the error of the
  * limits or of the length. */
 static int body_start(const struct spokei_wire_limits *limits, struct spoke_span values, int bad,
-		      struct spokei_dubbo_body *ret)
+		      struct body *ret)
 {
 	struct spoke_value_limits settled = limits->value;
 
-	if (!are_settled(&settled)) {
+	if (!spokei_limits_are_settled(&settled)) {
 		int result = spokei_limits_settle(&limits->value, &settled);
 
 		if (result != 0)
@@ -58,32 +101,15 @@ static int body_start(const struct spokei_wire_limits *limits, struct spoke_span
 	ret->depth_max = settled.depth_max;
 	ret->items = spokei_limits_items(&settled);
 	ret->bad = bad;
-	ret->checked = false;
-	ret->places = NULL;
-	ret->begin = ret->at;
-	ret->passed = 0;
+	ret->made = NULL;
+	ret->raw = values;
+	ret->codec = SPOKEI_CODEC_MSGPACK;
 	ret->count = 0;
 	ret->used = 0;
 	return 0;
 }
 
-/* Determines the length of a value that is not a small one. The values inside references, of which
- * there may be many, are not looked at again if they are checked. */
-static int measure(const struct spokei_dubbo_body *body, const unsigned char *at, uint32_t *items,
-		   size_t *ret_len)
-{
-	const unsigned char *next;
-
-	if (!body->checked)
-		return spokei_skim_first(at, (size_t)(body->end - at), body->depth_max, items,
-					 ret_len);
-	next = spokei_shape_skip(at, body->end);
-	SPOKE_ASSERT(next != NULL);
-	*ret_len = (size_t)(next - at);
-	return 0;
-}
-
-static int walk(struct spokei_dubbo_body *body)
+static int walk(struct body *body)
 {
 	const unsigned char *end = body->end;
 	const unsigned char *at = body->at;
@@ -99,46 +125,41 @@ static int walk(struct spokei_dubbo_body *body)
 		if (SPOKEI_LIKELY(len > 0 && inside <= items)) {
 			items -= inside;
 		} else {
-			int result = measure(body, at, &items, &len);
+			int result = spokei_skim_first(at, (size_t)(end - at), body->depth_max,
+						       &items, &len);
 
 			if (result != 0)
 				return result;
 		}
-		if (count <= SPOKEI_DUBBO_NAMES)
+		if (count <= NAMES)
 			body->first[count] = at;
 		count++;
 		last = at;
 		at += len;
 	}
-	if (count <= SPOKEI_DUBBO_NAMES)
+	if (count <= NAMES)
 		body->first[count] = end;
 	body->last = last;
 	body->count = count;
 	return 0;
 }
 
-/* Takes the starts of the values from the codec. Those that follow known names have one only. */
-static void take_places(struct spokei_dubbo_body *body)
+/* Takes the starts of the values from the codec. */
+static void take_places(struct body *body)
 {
-	const struct spokei_codec_places *places = body->places;
+	const struct spokei_codec_values *made = body->made;
 
-	body->count = places->count > body->passed ? places->count - body->passed : 0;
-	for (size_t i = 0; i <= SPOKEI_DUBBO_NAMES && i <= body->count; i++) {
-		size_t number = body->passed + i;
-
-		if (i == body->count)
-			body->first[i] = body->end;
-		else if (number < SPOKEI_CODEC_FIRST)
-			body->first[i] = body->begin + places->first[number];
-	}
-	body->last = body->count > 0 ? body->begin + places->last : body->at;
+	body->count = made->count;
+	for (size_t i = 0; i <= NAMES && i <= body->count; i++)
+		body->first[i] = i < body->count ? body->at + made->first[i] : body->end;
+	body->last = body->count > 0 ? body->at + made->last : body->at;
 }
 
-/* Validates all values from `at` on, unless they are checked, and stores the starts of the first
- * ones. Values with known places are not looked at. Returns 0 or an error of the validator. */
-static int body_walk(struct spokei_dubbo_body *body)
+/* Finds the starts of the first values, and validates all of them unless a codec has made them.
+ * Returns 0 or an error of the validator. */
+static int body_walk(struct body *body)
 {
-	if (body->places) {
+	if (body->made) {
 		take_places(body);
 		return 0;
 	}
@@ -148,8 +169,8 @@ static int body_walk(struct spokei_dubbo_body *body)
 /* --- texts */
 
 /* Reads the text of a value; null is the empty text if `may_be_null`. */
-static int read_text(const struct spokei_dubbo_body *body, struct spoke_value value,
-		     bool may_be_null, struct spoke_span *ret)
+static int read_text(const struct body *body, struct spoke_value value, bool may_be_null,
+		     struct spoke_span *ret)
 {
 	if (may_be_null && spoke_value_is_nil(value)) {
 		*ret = spokei_span(value.data, 0);
@@ -159,8 +180,8 @@ static int read_text(const struct spokei_dubbo_body *body, struct spoke_value va
 }
 
 /* Do the same with a limit for the length of names, the second for the next of the first values. */
-static int read_name(const struct spokei_dubbo_body *body, struct spoke_value value,
-		     bool may_be_null, struct spoke_span *ret)
+static int read_name(const struct body *body, struct spoke_value value, bool may_be_null,
+		     struct spoke_span *ret)
 {
 	int result = read_text(body, value, may_be_null, ret);
 
@@ -169,18 +190,18 @@ static int read_name(const struct spokei_dubbo_body *body, struct spoke_value va
 	return result;
 }
 
-int spokei_dubbo_next_name(struct spokei_dubbo_body *body, bool may_be_null, struct spoke_span *ret)
+static int next_name(struct body *body, bool may_be_null, struct spoke_span *ret)
 {
 	struct spoke_value value;
 
-	if (!spokei_dubbo_next(body, &value))
+	if (!next_value(body, &value))
 		return body->bad;
 	return read_name(body, value, may_be_null, ret);
 }
 
 /* --- attachments */
 
-static struct spoke_value *mark_of(struct spokei_dubbo_marks *marks, struct spoke_span key)
+static struct spoke_value *mark_of(struct marks *marks, struct spoke_span key)
 {
 	switch (key.len) {
 	case 3:
@@ -230,7 +251,7 @@ static bool insert_key(struct spoke_span key, struct spoke_span *keys, size_t co
 	return true;
 }
 
-static void clear_marks(struct spokei_dubbo_marks *marks)
+static void clear_marks(struct marks *marks)
 {
 	const struct spoke_value none = { 0 };
 
@@ -251,8 +272,8 @@ static int too_large(struct spokei_message *message, const char *why)
 
 /* Reads the attachments of a message: a map with a bounded number of bounded keys, no two of them
  * equal. Sets the message's error text if a bound is exceeded. */
-static int read_marks(const struct spokei_dubbo_body *body, struct spokei_message *message,
-		      struct spokei_dubbo_marks *ret_marks)
+static int read_marks(const struct body *body, struct spokei_message *message,
+		      struct marks *ret_marks)
 {
 	struct spoke_span keys[SPOKEI_DUBBO_ATTACHMENTS_MAX];
 	struct spoke_cursor pairs;
@@ -310,7 +331,7 @@ static bool read_ms(struct spoke_value value, int64_t *ret)
 }
 
 /* Returns the remaining time as in struct spokei_message. */
-static int64_t time_left(const struct spokei_dubbo_marks *marks)
+static int64_t time_left(const struct marks *marks)
 {
 	int64_t ms;
 
@@ -322,21 +343,50 @@ static int64_t time_left(const struct spokei_dubbo_marks *marks)
 
 /* --- the memo
  *
- * The memo of Dubbo's requests: keeps the last request and compares the next one with it. */
+ * The memo of Dubbo's requests: the names before the arguments and the attachments after them. In
+ * most requests of a connection both equal those of the previous one. */
+
+/* Fills in the names at the start of the body at `at`; the memo knows their bytes. */
+static inline void recall(const struct spokei_memo *memo, const unsigned char *at,
+			  struct spokei_message *message)
+{
+	message->service = spokei_memo_span(at, memo->service);
+	message->version = spokei_memo_span(at, memo->version);
+	message->method = spokei_memo_span(at, memo->method);
+	message->types = spokei_memo_span(at, memo->types);
+	message->bare = memo->bare;
+}
+
+/* Does the same, and fills in the attachments at `tail`, which the memo also knows. */
+static inline void recall_all(const struct spokei_memo *memo, const unsigned char *at,
+			      const unsigned char *tail, struct spokei_message *message)
+{
+	struct spoke_span *name[3] = { &message->service, &message->version, &message->group };
+
+	recall(memo, at, message);
+	for (unsigned i = 0; i < 3; i++)
+		if (memo->said[i].at > 0 && (i > 0 || memo->said[i].len > 0))
+			*name[i] = spokei_memo_span(tail - memo->len, memo->said[i]);
+	if (spokei_span_is(message->version, SPOKEI_DUBBO_NO_VERSION))
+		message->version.len = 0;
+	message->attachments = (struct spoke_value){ tail, memo->tail };
+	message->timeout_ms = memo->timeout_ms;
+	message->repeat = true;
+}
 
 /* The names that attachments override: path, version and group; data NULL: not set. */
-struct spokei_dubbo_said {
+struct said {
 	struct spoke_span name[3];
 };
 
 /* Service and version as they stand before the arguments, without the attachments. */
-struct spokei_dubbo_stood {
+struct stood {
 	struct spoke_span service;
 	struct spoke_span version;
 };
 
 /* Returns whether the attachments of the previous request override the same names. */
-static bool said_again(const struct spokei_memo *memo, const struct spokei_dubbo_said *said)
+static bool said_again(const struct spokei_memo *memo, const struct said *said)
 {
 	for (unsigned i = 0; i < 3; i++) {
 		const struct spokei_memo_part *part = &memo->said[i];
@@ -351,17 +401,34 @@ static bool said_again(const struct spokei_memo *memo, const struct spokei_dubbo
 	return true;
 }
 
-/* Keeps everything after the arguments, if it fits and consists of small values. */
-static bool remember_tail(struct spokei_memo *memo, const struct spokei_dubbo_body *body,
-			  const struct spokei_dubbo_said *said, int64_t timeout_ms)
+/* Keeps the raw bytes after the arguments, too, if they mean the same after any others: no value
+ * inside the map refers to one before it. */
+static void remember_raw(struct spokei_memo *memo, const struct body *body)
 {
+	const unsigned char *end = (const unsigned char *)body->raw.data + body->raw.len;
+	size_t len;
+
+	memo->raw_tail = 0;
+	if (body->made == NULL || body->made->body_last == SPOKEI_CODEC_NOWHERE)
+		return;
+	len = (size_t)(end - body->part) - body->made->body_last;
+	if (len > sizeof(memo->bytes) - memo->used)
+		return;
+	memcpy(memo->bytes + memo->used, end - len, len);
+	memo->raw_tail = (uint16_t)len;
+}
+
+/* Keeps everything after the arguments, if it fits and consists of small values. */
+static bool remember_tail(struct spokei_memo *memo, const struct body *body,
+			  const struct said *said, int64_t timeout_ms)
+{
+	unsigned containers = body->made ? 1 : spokei_skip_containers(body->depth_max);
 	size_t len = (size_t)(body->end - body->last);
 	size_t free_len = body->limits->free_len;
 
 	/* spokei_shape_is_told() may read the first two bytes after the arguments. */
 	if (len < 2 || len > sizeof(memo->bytes) - memo->len ||
-	    spokei_skip_small(body->last, body->end, spokei_skip_containers(body->depth_max),
-			      &memo->tail_items) != len)
+	    spokei_skip_small(body->last, body->end, containers, &memo->tail_items) != len)
 		return false;
 	memcpy(memo->bytes + memo->len, body->last, len);
 	memo->tail = (uint16_t)len;
@@ -375,16 +442,18 @@ static bool remember_tail(struct spokei_memo *memo, const struct spokei_dubbo_bo
 		memo->said[i] = spokei_memo_part(body->last, said->name[i]);
 		memo->said[i].at = (uint16_t)(memo->said[i].at + memo->len);
 	}
+	remember_raw(memo, body);
 	return true;
 }
 
 /* Keeps the attachments of the body, or the names that they override, after the names. */
-static void remember_said(struct spokei_memo *memo, const struct spokei_dubbo_body *body,
-			  const struct spokei_dubbo_said *said, int64_t timeout_ms)
+static void remember_said(struct spokei_memo *memo, const struct body *body,
+			  const struct said *said, int64_t timeout_ms)
 {
 	if (memo->len == 0 || remember_tail(memo, body, said, timeout_ms))
 		return;
 	memo->tail = 0;
+	memo->raw_tail = 0;
 	memo->free_len = 0;
 	memo->used = memo->len;
 	for (unsigned i = 0; i < 3; i++) {
@@ -403,16 +472,40 @@ static void remember_said(struct spokei_memo *memo, const struct spokei_dubbo_bo
 	}
 }
 
-/* The names begin at `at`, the arguments at `args`. */
-static void remember(struct spokei_memo *memo, const unsigned char *at, const unsigned char *args,
-		     const struct spokei_message *message, const struct spokei_dubbo_stood *stood)
+/* Returns the length of the names in the raw body; 0 if they must not be kept, because they depend
+ * on their place, or because a text is not at the same place in the values. */
+static size_t raw_names(const struct body *body, const struct spoke_span *texts, size_t count)
 {
-	if (!spokei_memo_begin(memo, at, (size_t)(args - at)))
+	size_t len = (size_t)(body->first[NAMES] - body->at);
+
+	if (body->made == NULL)
+		return len;
+	if (body->made->body_args != len)
+		return 0;
+	for (size_t i = 0; i < count; i++) {
+		const unsigned char *text = texts[i].data;
+
+		if (texts[i].len > 0 &&
+		    memcmp((const unsigned char *)body->raw.data + (text - body->at), text,
+			   texts[i].len) != 0)
+			return 0;
+	}
+	return len;
+}
+
+static void remember(struct spokei_memo *memo, const struct body *body,
+		     const struct spokei_message *message, const struct stood *stood)
+{
+	const struct spoke_span texts[] = { stood->service, stood->version, message->method,
+					    message->types };
+	size_t len = raw_names(body, texts, 4);
+
+	if (!spokei_memo_begin(memo, body->codec, body->raw.data, len))
 		return;
-	memo->service = spokei_memo_part(at, stood->service);
-	memo->version = spokei_memo_part(at, stood->version);
-	memo->method = spokei_memo_part(at, message->method);
-	memo->types = spokei_memo_part(at, message->types);
+	memo->service = spokei_memo_part(body->at, texts[0]);
+	memo->version = spokei_memo_part(body->at, texts[1]);
+	memo->method = spokei_memo_part(body->at, texts[2]);
+	memo->types = spokei_memo_part(body->at, texts[3]);
 	memo->bare = message->bare;
 }
 
@@ -453,7 +546,7 @@ static bool read_alike(const struct spokei_memo *memo, struct spoke_span values,
 	count = count_plain(args, tail);
 	if (count == SIZE_MAX)
 		return false;
-	spokei_dubbo_recall_all(memo, memo->len, at, tail, message);
+	recall_all(memo, at, tail, message);
 	message->args = spokei_span(args, (size_t)(tail - args));
 	message->arg_count = count;
 	return true;
@@ -462,8 +555,7 @@ static bool read_alike(const struct spokei_memo *memo, struct spoke_span values,
 /* --- messages */
 
 /* Reads a name that an attachment overrides; null overrides nothing. */
-static int override_name(const struct spokei_dubbo_body *body, struct spoke_value mark,
-			 struct spoke_span *said)
+static int override_name(const struct body *body, struct spoke_value mark, struct spoke_span *said)
 {
 	if (mark.len == 0 || spoke_value_is_nil(mark))
 		return 0;
@@ -485,27 +577,26 @@ static bool takes_attachments(struct spoke_span protocol)
 	return text[4] >= '1' && text[4] <= '9' && text[5] >= '0' && text[5] <= '9';
 }
 
-static int read_names(struct spokei_dubbo_body *body, struct spokei_message *message)
+static int read_names(struct body *body, struct spokei_message *message)
 {
 	struct spoke_span protocol = { 0 };
-	int result = spokei_dubbo_next_name(body, true, &protocol);
+	int result = next_name(body, true, &protocol);
 
 	if (result == 0)
-		result = spokei_dubbo_next_name(body, false, &message->service);
+		result = next_name(body, false, &message->service);
 	if (result == 0)
-		result = spokei_dubbo_next_name(body, true, &message->version);
+		result = next_name(body, true, &message->version);
 	if (result == 0)
-		result = spokei_dubbo_next_name(body, false, &message->method);
+		result = next_name(body, false, &message->method);
 	if (result == 0)
-		result = spokei_dubbo_next_name(body, true, &message->types);
+		result = next_name(body, true, &message->types);
 	if (result == 0)
 		message->bare = !takes_attachments(protocol);
 	return result;
 }
 
 /* Everything between the names and the last value, the attachments, is arguments. */
-static int split_args(const struct spokei_dubbo_body *body, size_t names,
-		      struct spokei_message *message)
+static int split_args(const struct body *body, size_t names, struct spokei_message *message)
 {
 	const unsigned char *args = body->first[names];
 
@@ -518,8 +609,7 @@ static int split_args(const struct spokei_dubbo_body *body, size_t names,
 	return 0;
 }
 
-static int read_said(const struct spokei_dubbo_body *body, const struct spokei_dubbo_marks *marks,
-		     struct spokei_dubbo_said *said)
+static int read_said(const struct body *body, const struct marks *marks, struct said *said)
 {
 	int result = override_name(body, marks->path, &said->name[0]);
 
@@ -531,8 +621,8 @@ static int read_said(const struct spokei_dubbo_body *body, const struct spokei_d
 }
 
 /* Applies the attachments over the names before the arguments. */
-static int apply_marks(const struct spokei_dubbo_body *body, const struct spokei_dubbo_marks *marks,
-		       const struct spokei_dubbo_said *said, struct spokei_message *message)
+static int apply_marks(const struct body *body, const struct marks *marks, const struct said *said,
+		       struct spokei_message *message)
 {
 	if (said->name[0].len > 0)
 		message->service = said->name[0];
@@ -547,7 +637,7 @@ static int apply_marks(const struct spokei_dubbo_body *body, const struct spokei
 }
 
 /* Checks the form of generic arguments; "gson", "bean" and others are for Java only. */
-static int check_form(const struct spokei_dubbo_body *body, struct spoke_value mark,
+static int check_form(const struct body *body, struct spoke_value mark,
 		      struct spokei_message *message)
 {
 	static const char why[] = "this form of generic calls is for Java providers only; "
@@ -563,8 +653,7 @@ static int check_form(const struct spokei_dubbo_body *body, struct spoke_value m
 }
 
 /* Reads the names of types: null, or an array of texts. */
-static int read_type_names(const struct spokei_dubbo_body *body, struct spoke_value names,
-			   size_t *ret_count)
+static int read_type_names(const struct body *body, struct spoke_value names, size_t *ret_count)
 {
 	struct spoke_cursor cursor;
 	struct spoke_value value;
@@ -582,7 +671,7 @@ static int read_type_names(const struct spokei_dubbo_body *body, struct spoke_va
 }
 
 /* Converts $invoke("name", types, arguments) into that call. */
-static int unfold_generic(const struct spokei_dubbo_body *body, struct spokei_message *message)
+static int unfold_generic(const struct body *body, struct spokei_message *message)
 {
 	struct spoke_cursor cursor = spoke_cursor_bytes(message->args);
 	struct spoke_cursor args = { 0 };
@@ -615,18 +704,15 @@ static int unfold_generic(const struct spokei_dubbo_body *body, struct spokei_me
 
 /* --- with the memo */
 
-/* Reads a request whose names equal those of the previous one, except for the attachments. */
-static int read_known(struct spokei_dubbo_body *body, struct spokei_memo *memo,
-		      struct spokei_message *message)
+/* Reads the arguments and the attachments of a request whose names equal those of the previous one.
+ */
+static int read_known(struct body *body, struct spokei_memo *memo, struct spokei_message *message)
 {
-	struct spokei_dubbo_marks marks;
-	struct spokei_dubbo_said said = { 0 };
+	struct marks marks;
+	struct said said = { 0 };
 	int result;
 
-	spokei_dubbo_recall(memo, body->at, message);
-	body->at += memo->len;
-	body->passed = SPOKEI_DUBBO_NAMES;
-	body->items -= SPOKEI_DUBBO_NAMES;
+	recall(memo, body->raw.data, message);
 	result = body_walk(body);
 	if (result == 0)
 		result = split_args(body, 0, message);
@@ -643,32 +729,30 @@ static int read_known(struct spokei_dubbo_body *body, struct spokei_memo *memo,
 	return 0;
 }
 
-static int read_unknown(struct spokei_dubbo_body *body, struct spokei_memo *memo,
-			struct spokei_message *message)
+static int read_unknown(struct body *body, struct spokei_memo *memo, struct spokei_message *message)
 {
-	const unsigned char *at = body->at;
-	struct spokei_dubbo_marks marks;
-	struct spokei_dubbo_said said = { 0 };
-	struct spokei_dubbo_stood stood;
+	struct marks marks;
+	struct said said = { 0 };
+	struct stood stood;
 	int result = body_walk(body);
 
 	if (result == 0)
 		result = read_names(body, message);
 	if (result == 0)
-		result = split_args(body, SPOKEI_DUBBO_NAMES, message);
+		result = split_args(body, NAMES, message);
 	if (result == 0)
 		result = read_marks(body, message, &marks);
 	if (result == 0)
 		result = read_said(body, &marks, &said);
 	if (result != 0)
 		return result;
-	stood = (struct spokei_dubbo_stood){ message->service, message->version };
+	stood = (struct stood){ message->service, message->version };
 	result = apply_marks(body, &marks, &said, message);
 	if (result != 0)
 		return result;
 	if (!spokei_dubbo_is_generic(message->method)) {
 		if (memo) {
-			remember(memo, at, body->first[SPOKEI_DUBBO_NAMES], message, &stood);
+			remember(memo, body, message, &stood);
 			remember_said(memo, body, &said, message->timeout_ms);
 		}
 		return 0;
@@ -681,51 +765,82 @@ static int read_unknown(struct spokei_dubbo_body *body, struct spokei_memo *memo
 	return result;
 }
 
-int spokei_dubbo_read_named(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
-			    bool known, const struct spokei_codec_places *places,
-			    struct spoke_span values, struct spokei_message *message)
+/* Reads a request in msgpack. */
+static int read_request(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
+			struct spoke_span raw, struct spokei_message *message)
 {
-	struct spokei_dubbo_body body;
-	int result = body_start(limits, values, SPOKE_EBADREQUEST, &body);
+	bool known = spokei_memo_knows(memo, SPOKEI_CODEC_MSGPACK, raw);
+	struct body body;
+	int result;
 
+	if (SPOKEI_LIKELY(known && read_alike(memo, raw, message)))
+		return 0;
+	result = body_start(limits, raw, SPOKE_EBADREQUEST, &body);
 	if (result != 0)
 		return result;
-	body.places = places;
-	if (body.items >= SPOKEI_DUBBO_NAMES && known)
-		return read_known(&body, memo, message);
-	return read_unknown(&body, memo, message);
-}
-
-int spokei_dubbo_read_request(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
-			      struct spoke_span values, struct spokei_message *message)
-{
-	bool known = spokei_memo_knows(memo, values.data, values.len);
-
-	if (SPOKEI_LIKELY(known && read_alike(memo, values, message)))
-		return 0;
-	return spokei_dubbo_read_named(limits, memo, known, NULL, values, message);
+	if (body.items < NAMES || !known)
+		return read_unknown(&body, memo, message);
+	body.at += memo->len;
+	body.items -= NAMES;
+	return read_known(&body, memo, message);
 }
 
 /* --- replies */
 
-/* 0 exception, 1 value, 2 null; 3 to 5 are the same with attachments. */
-static int read_marked(struct spokei_dubbo_body *body, struct spokei_message *message)
+/* Returns whether the fields are those of a refusal. */
+static bool is_refusal(const struct spokei_message *message)
 {
-	struct spokei_dubbo_marks unused;
+	struct spoke_value field;
+	bool forbidden;
+
+	return spokei_span_is(message->error_class, SPOKEI_DUBBO_EXCEPTION) &&
+	       spoke_value_get(message->value, SPOKEI_DUBBO_FORBIDDEN, &field) == 0 &&
+	       spoke_value_bool(field, &forbidden) == 0 && forbidden;
+}
+
+/* The exceptions of spoke and of Dubbo have {message, code}. */
+static int read_exception(struct body *body, struct spokei_message *message)
+{
+	struct spoke_value field;
+	struct spoke_span said;
+	int32_t code;
+	int result = next_name(body, false, &message->error_class);
+
+	if (result != 0)
+		return result;
+	if (!next_value(body, &message->value) ||
+	    spoke_value_type(message->value) != SPOKE_VALUE_MAP)
+		return body->bad;
+	message->error = SPOKE_EREMOTE;
+	if (spoke_value_get(message->value, "message", &field) == 0 &&
+	    spoke_value_str(field, &said) == 0)
+		message->error_text = said;
+	if (spoke_value_get(message->value, "code", &field) == 0 &&
+	    spoke_value_i32(field, &code) == 0)
+		message->error_code = code;
+	if (is_refusal(message))
+		message->error = SPOKE_EFORBIDDEN;
+	return 0;
+}
+
+/* 0 exception, 1 value, 2 null; 3 to 5 are the same with attachments. */
+static int read_marked(struct body *body, struct spokei_message *message)
+{
+	struct marks unused;
 	struct spoke_value value;
 	uint64_t marker = 0;
 	int result = 0;
 
-	if (!spokei_dubbo_next(body, &value) || spokei_skip_u64(value, &marker) != 0 || marker > 5)
+	if (!next_value(body, &value) || spokei_skip_u64(value, &marker) != 0 || marker > 5)
 		return body->bad;
 	if (marker % 3 == 0)
-		result = spokei_dubbo_read_exception(body, message);
-	else if (marker % 3 == 1 && !spokei_dubbo_next(body, &message->value))
+		result = read_exception(body, message);
+	else if (marker % 3 == 1 && !next_value(body, &message->value))
 		result = body->bad;
 	message->bare = marker < 3;
 	if (result != 0 || message->bare)
 		return result;
-	if (!spokei_dubbo_next(body, &message->attachments))
+	if (!next_value(body, &message->attachments))
 		return body->bad;
 	return read_marks(body, message, &unused);
 }
@@ -737,35 +852,218 @@ static bool read_plain(const struct spokei_wire_limits *limits, struct spoke_spa
 	const unsigned char *at = values.data;
 
 	if (message->status != SPOKEI_DUBBO_OK || values.len < 2 || at[0] != 1 ||
-	    !spokei_shape_is_one(at + 1, values.len - 1) ||
-	    !spokei_dubbo_allows(limits, values.len, 2))
+	    !spokei_shape_is_one(at + 1, values.len - 1) || !allows(limits, values.len, 2))
 		return false;
 	message->value = (struct spoke_value){ at + 1, values.len - 1 };
 	message->bare = true;
 	return true;
 }
 
-int spokei_dubbo_read_reply(const struct spokei_wire_limits *limits, bool checked,
-			    struct spoke_span values, struct spokei_message *message)
+/* Reads the values of a reply. */
+static int read_reply_body(struct body *body, struct spokei_message *message)
 {
-	struct spokei_dubbo_body body;
 	struct spoke_value value;
+	int result = body_walk(body);
+
+	if (result != 0)
+		return result;
+	if (message->status == SPOKEI_DUBBO_OK)
+		result = read_marked(body, message);
+	else if (next_value(body, &value))
+		result = read_text(body, value, true, &message->error_text);
+	else
+		result = body->bad;
+	return result == 0 && body->used < body->count ? body->bad : result;
+}
+
+/* Reads a reply in msgpack. */
+static int read_reply(const struct spokei_wire_limits *limits, struct spoke_span values,
+		      struct spokei_message *message)
+{
+	struct body body;
 	int result;
 
 	if (SPOKEI_LIKELY(read_plain(limits, values, message)))
 		return 0;
 	result = body_start(limits, values, SPOKE_EBADREPLY, &body);
-	if (result != 0)
-		return result;
-	body.checked = checked;
-	result = body_walk(&body);
-	if (result != 0)
-		return result;
-	if (message->status == SPOKEI_DUBBO_OK)
-		result = read_marked(&body, message);
-	else if (spokei_dubbo_next(&body, &value))
-		result = read_text(&body, value, true, &message->error_text);
-	else
-		result = body.bad;
-	return result == 0 && body.used < body.count ? body.bad : result;
+	return result ? result : read_reply_body(&body, message);
+}
+
+/* --- other serializations
+ *
+ * Bodies that a codec makes values of. Of a request that begins and ends like the last one, only
+ * the arguments are read. */
+
+#define SCALARS_LEN_MAX 512u /* bytes of values that are read without state */
+
+#define SWOLLEN                                                                                    \
+	"the body repeats too much: its values may have 32 times its bytes, and references may "   \
+	"repeat 4 values for each byte"
+
+_Static_assert(SPOKEI_CODEC_GROWTH == 32 && SPOKEI_CODEC_VALUE == 8, "see the text");
+
+/* Adds the bytes that a body earns to those that earlier ones have left. */
+static void earn(const struct spokei_wire_limits *limits, size_t len, struct spokei_buffer *scratch)
+{
+	size_t most = limits->value.bytes_max ? limits->value.bytes_max : SPOKE_VALUE_BYTES_MAX;
+	size_t spare = scratch->max < limits->spare_max ? scratch->max : limits->spare_max;
+
+	scratch->max = most;
+	if (spare < most && len < (most - spare) / SPOKEI_CODEC_GROWTH)
+		scratch->max = spare + len * SPOKEI_CODEC_GROWTH;
+}
+
+/* A body, and the way to read it. */
+struct source {
+	const struct spokei_wire_limits *limits;
+	const struct spokei_codec *codec;
+	struct spoke_span raw;
+	struct spokei_buffer *scratch;
+	struct spokei_message *message;
+};
+
+/* Has the codec make values of a body, or of a part of it. */
+static int make_values(const struct source *source, enum spokei_codec_part part,
+		       struct spoke_span bytes, struct spokei_codec_values *made)
+{
+	struct spokei_buffer *scratch = source->scratch;
+	int error;
+
+	spokei_buffer_clear(scratch); /* the last message is no longer used */
+	earn(source->limits, source->raw.len, scratch);
+	error = source->codec->to_values(&source->limits->value, part, bytes, scratch, made);
+	if (error == SPOKE_ETOOLARGE && scratch->max == 0)
+		source->message->swollen = SWOLLEN;
+	return error;
+}
+
+/* Reads the values that a codec has made of the bytes of a body from `part` on. */
+static SPOKEI_NOINLINE int read_made(const struct spokei_wire_limits *limits,
+				     struct spokei_memo *memo, struct spoke_span raw,
+				     const unsigned char *part,
+				     const struct spokei_codec_values *made,
+				     struct spokei_message *message)
+{
+	struct body body = {
+		.limits = limits,
+		.at = made->values.data,
+		.end = (const unsigned char *)made->values.data + made->values.len,
+		.bad = message->kind == SPOKEI_REQUEST ? SPOKE_EBADREQUEST : SPOKE_EBADREPLY,
+		.made = made,
+		.part = part,
+		.raw = raw,
+		.codec = message->codec,
+	};
+
+	if (message->kind != SPOKEI_REQUEST)
+		return read_reply_body(&body, message);
+	return part == raw.data ? read_unknown(&body, memo, message)
+				: read_known(&body, memo, message);
+}
+
+/* Returns whether the body ends like the last request, which it begins like. */
+static bool ends_alike(const struct spokei_memo *memo, struct spoke_span raw)
+{
+	const unsigned char *end = (const unsigned char *)raw.data + raw.len;
+
+	return memo->raw_tail > 0 && memo->raw_tail <= raw.len - memo->len &&
+	       memcmp(end - memo->raw_tail, memo->bytes + memo->used, memo->raw_tail) == 0;
+}
+
+/* Has the codec make values of scalars alone. They are too few bytes to exceed a limit if they are
+ * below `max`. Returns false if the body must be read in another way. */
+static inline bool make_scalars(const struct spokei_codec *codec, struct spoke_span bytes,
+				size_t max, struct spokei_buffer *scratch, struct spoke_span *ret,
+				uint32_t *ret_count)
+{
+	unsigned char *start;
+	unsigned char *end;
+
+	if (codec->take_scalars == NULL || bytes.len > SCALARS_LEN_MAX)
+		return false;
+	spokei_buffer_clear(scratch); /* the last message is no longer used */
+	start = spokei_buffer_reserve(scratch, bytes.len + SPOKEI_CODEC_ROOM);
+	end = start ? codec->take_scalars(bytes, start, ret_count) : NULL;
+	if (end == NULL || (size_t)(end - start) >= max)
+		return false;
+	spokei_buffer_commit(scratch, (size_t)(end - start));
+	*ret = spokei_span(start, (size_t)(end - start));
+	return true;
+}
+
+/* Reads a request that begins like the last one. */
+static int read_again(const struct source *source, struct spokei_memo *memo)
+{
+	struct spokei_message *message = source->message;
+	struct spoke_span raw = source->raw;
+	struct spoke_span rest = spokei_span_after(raw, memo->len);
+	struct spokei_codec_values made;
+	int result;
+
+	made.items_before = NAMES;
+	made.bytes_before = memo->len;
+	if (SPOKEI_UNLIKELY(!ends_alike(memo, raw))) {
+		result = make_values(source, SPOKEI_CODEC_ARGS, rest, &made);
+		return result ? result
+			      : read_made(source->limits, memo, raw, rest.data, &made, message);
+	}
+	rest.len -= memo->raw_tail;
+	made.items_before += memo->tail_items;
+	made.bytes_before = memo->used;
+	if (SPOKEI_UNLIKELY(!make_scalars(source->codec, rest, memo->free_len, source->scratch,
+					  &made.values, &made.count))) {
+		result = make_values(source, SPOKEI_CODEC_VALUES, rest, &made);
+		if (result != 0)
+			return result;
+	}
+	recall_all(memo, raw.data, memo->bytes + memo->len, message);
+	message->args = made.values;
+	message->arg_count = made.count;
+	return 0;
+}
+
+static SPOKEI_NOINLINE int read_by_codec(const struct spokei_wire_limits *limits,
+					 struct spokei_memo *memo, struct spoke_span raw,
+					 struct spokei_buffer *scratch,
+					 struct spokei_message *message)
+{
+	const struct spokei_codec *codec = spokei_wire_codec(limits, message->codec);
+	const struct source source = { limits, codec, raw, scratch, message };
+	bool request = message->kind == SPOKEI_REQUEST;
+	bool ok = message->status == SPOKEI_DUBBO_OK;
+	struct spokei_codec_values made;
+	int result;
+
+	if (codec == NULL || codec->to_values == NULL)
+		return SPOKE_EUNSUPPORTED;
+	if (request && spokei_memo_knows(memo, codec->id, raw))
+		return read_again(&source, memo);
+	if (SPOKEI_LIKELY(!request && ok &&
+			  make_scalars(codec, raw, limits->free_len, scratch, &made.values,
+				       &made.count) &&
+			  made.count == 2 && *(const unsigned char *)made.values.data == 1)) {
+		made.values = spokei_span_after(made.values, 1);
+		message->value = (struct spoke_value){ made.values.data, made.values.len };
+		message->bare = true;
+		return 0;
+	}
+	made.items_before = 0;
+	made.bytes_before = 0;
+	result = make_values(&source,
+			     request ? SPOKEI_CODEC_REQUEST
+			     : ok    ? SPOKEI_CODEC_REPLY
+				     : SPOKEI_CODEC_TEXT,
+			     raw, &made);
+	return result ? result : read_made(limits, memo, raw, raw.data, &made, message);
+}
+
+int spokei_dubbo_read_body(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
+			   struct spoke_span body, struct spokei_buffer *scratch,
+			   struct spokei_message *message)
+{
+	if (SPOKEI_UNLIKELY(message->codec != SPOKEI_CODEC_MSGPACK))
+		return read_by_codec(limits, memo, body, scratch, message);
+	if (message->kind == SPOKEI_REQUEST)
+		return read_request(limits, memo, body, message);
+	return read_reply(limits, body, message);
 }

@@ -3,25 +3,40 @@
 #include "transport/wire/dubbo/write.h"
 
 #include "core/value/java.h"
-#include "transport/codec/codec.h"
+#include "transport/wire/codecs.h"
 #include "transport/wire/dubbo/exception.h"
+#include "transport/wire/dubbo/head.h"
 #include "transport/wire/put.h"
 #include "transport/wire/skip.h"
 
 /* --- types of arguments
  *
- * Derives the types of arguments, and writes them as a text. */
+ * Derives the types of arguments, and writes them as a text: JVM descriptors. */
+
+/* A descriptor, in a size that is copied at once. */
+struct type {
+	unsigned char len;
+	char text[23];
+};
+
+/* Bytes after the types that the put functions may overwrite. */
+#define TYPES_BEYOND 23u
 
 #define TYPES_KEPT 8
 
+#define TYPES_LOCAL 256u /* bytes for a str of these types, and those beyond */
+
+_Static_assert(TYPES_KEPT * sizeof(struct type) + TYPES_BEYOND + 5 <= TYPES_LOCAL, "they fit");
+
 /* The given types, or those derived from the arguments. The first few derived ones are kept, so
  * most arguments are examined once. */
-struct spokei_dubbo_types {
+struct types {
 	struct spoke_span told;
-	const struct spokei_dubbo_type *first[TYPES_KEPT];
+	const struct type *first[TYPES_KEPT];
 	size_t count; /* number of arguments; 0: the types were given */
 	size_t len;
-	bool named; /* one is the class of an object, so all are derived once more */
+	bool named;  /* one is the class of an object, so all are derived once more */
+	bool matter; /* a codec writes an argument in another way because of its type */
 };
 
 /* From INT on, the value decides. */
@@ -47,7 +62,7 @@ enum {
 		sizeof(text) - 1, text                                                             \
 	}
 
-static const struct spokei_dubbo_type types_known[] = {
+static const struct type types_known[] = {
 	[OBJECT] = TYPE("Ljava/lang/Object;"),
 	[BOOLEAN] = TYPE("Z"),
 	[INT] = TYPE("I"),
@@ -104,7 +119,7 @@ static SPOKEI_NOINLINE int describe_further(struct spoke_value value, int usual)
  * Returns the type that most interfaces use for this kind of value, for calls without given types.
  * An integer is the narrowest of int, long and BigInteger, but no int if it is packed in 8 bytes.
  */
-static const struct spokei_dubbo_type *describe(struct spoke_value value)
+static const struct type *describe(struct spoke_value value)
 {
 	static const unsigned char usual[] = {
 		[SPOKE_VALUE_NONE] = OBJECT,   [SPOKE_VALUE_NIL] = OBJECT,
@@ -118,6 +133,13 @@ static const struct spokei_dubbo_type *describe(struct spoke_value value)
 	if (type >= INT)
 		type = (unsigned)describe_further(value, (int)type);
 	return &types_known[type];
+}
+
+/* Returns whether a codec may write a value in another way because it is of this type. */
+static inline bool matters(const struct type *type)
+{
+	return type == &types_known[BIG] || type == &types_known[MAP] ||
+	       type == &types_known[CLASS];
 }
 
 /* Returns the length of the descriptor of an object: L, the class with slashes, a semicolon. */
@@ -144,14 +166,14 @@ static unsigned char *put_class(unsigned char *at, struct spoke_value object)
 	return at;
 }
 
-static inline unsigned char *put_type(unsigned char *at, const struct spokei_dubbo_type *type)
+static inline unsigned char *put_type(unsigned char *at, const struct type *type)
 {
 	memcpy(at, type->text, sizeof(type->text));
 	return at + type->len;
 }
 
 /* Determines the types of a message; generic calls have none here. */
-static void types_plan(const struct spokei_message *message, struct spokei_dubbo_types *ret)
+static void types_plan(const struct spokei_message *message, struct types *ret)
 {
 	struct spoke_cursor args;
 	struct spoke_value value;
@@ -160,11 +182,22 @@ static void types_plan(const struct spokei_message *message, struct spokei_dubbo
 	ret->len = message->types.len;
 	ret->count = 0;
 	ret->named = false;
+	ret->matter = ret->len > 0;
 	if (ret->len > 0 || message->generic)
 		return;
+	if (SPOKEI_LIKELY(message->arg_count == 1)) {
+		value = (struct spoke_value){ message->args.data, message->args.len };
+		ret->first[0] = describe(value);
+		ret->len = ret->first[0]->len;
+		ret->count = 1;
+		ret->matter = matters(ret->first[0]);
+		if (SPOKEI_LIKELY(ret->len > 0))
+			return;
+		ret->count = 0;
+	}
 	args = spoke_cursor_bytes(message->args);
 	while (spokei_skip_next(&args, &value)) {
-		const struct spokei_dubbo_type *type = describe(value);
+		const struct type *type = describe(value);
 
 		if (ret->count < TYPES_KEPT)
 			ret->first[ret->count] = type;
@@ -174,12 +207,13 @@ static void types_plan(const struct spokei_message *message, struct spokei_dubbo
 			ret->len += class_len(value);
 			ret->named = true;
 		}
+		ret->matter |= matters(type);
 	}
 }
 
 /* Writes the types as a str; `args` are those of the message. Returns the address of the next byte;
  * up to BEYOND bytes after it are overwritten. */
-static unsigned char *types_put(unsigned char *at, const struct spokei_dubbo_types *types,
+static unsigned char *types_put(unsigned char *at, const struct types *types,
 				struct spoke_span args)
 {
 	struct spoke_cursor cursor;
@@ -195,16 +229,17 @@ static unsigned char *types_put(unsigned char *at, const struct spokei_dubbo_typ
 	}
 	cursor = spoke_cursor_bytes(args);
 	while (spokei_skip_next(&cursor, &value)) {
-		const struct spokei_dubbo_type *type = describe(value);
+		const struct type *type = describe(value);
 
 		at = type->len > 0 ? put_type(at, type) : put_class(at, value);
 	}
 	return at;
 }
 
-unsigned char *spokei_dubbo_types_put_one(unsigned char *at, struct spoke_span arg)
+/* Does the same for one argument. Returns NULL for an object, whose type has no bound. */
+static unsigned char *types_put_one(unsigned char *at, struct spoke_span arg)
 {
-	const struct spokei_dubbo_type *type = describe((struct spoke_value){ arg.data, arg.len });
+	const struct type *type = describe((struct spoke_value){ arg.data, arg.len });
 
 	if (SPOKEI_UNLIKELY(type->len == 0))
 		return NULL;
@@ -268,8 +303,9 @@ static SPOKEI_NOINLINE unsigned char *put_high_digits(unsigned char *at, uint64_
 	return at;
 }
 
-/* Most numbers have four digits, which do not depend on each other. */
-unsigned char *spokei_dubbo_put_digits(unsigned char *at, int64_t number)
+/* Writes a positive number as a short str of digits. Most have four digits, which do not depend on
+ * each other. */
+static unsigned char *put_digits(unsigned char *at, int64_t number)
 {
 	unsigned char *head = at++;
 	uint64_t rest = (uint64_t)number;
@@ -370,12 +406,17 @@ static unsigned find_keys(struct spoke_value attachments, const char *const *key
 	return found;
 }
 
-static int plan_request(const struct spokei_message *message, struct extras *ret)
+static inline int plan_request(const struct spokei_message *message, struct extras *ret)
 {
 	static const char *const keys[] = { "group", "generic", "_TO", "timeout" };
-	int result = open_extras(message->attachments, ret);
-	unsigned found = ret->count > 0 ? find_keys(message->attachments, keys, 4) : 0;
+	unsigned found = 0;
+	int result = 0;
 
+	*ret = (struct extras){ 0 };
+	if (message->attachments.len > 0) {
+		result = open_extras(message->attachments, ret);
+		found = find_keys(message->attachments, keys, 4);
+	}
 	ret->group = message->group.len > 0 && !(found & 1);
 	ret->generic = message->generic && !(found & 2);
 	ret->timeout = message->timeout_ms > 0 && !(found & (4 | 8));
@@ -405,7 +446,22 @@ static unsigned char *put_timeout(unsigned char *at, int64_t timeout_ms)
 {
 	static const unsigned char head[] = "\x81\xa7timeout";
 
-	return spokei_dubbo_put_digits(spokei_put_raw(at, head, sizeof(head) - 1), timeout_ms);
+	return put_digits(spokei_put_raw(at, head, sizeof(head) - 1), timeout_ms);
+}
+
+/* Writes the pairs that are added here. */
+static unsigned char *put_added(unsigned char *at, const struct extras *extras,
+				const struct spokei_message *message)
+{
+	if (extras->group)
+		at = spokei_put_str(spokei_put_text(at, "group"), message->group);
+	if (extras->timeout)
+		at = put_digits(spokei_put_text(at, "timeout"), message->timeout_ms);
+	if (extras->generic)
+		at = spokei_put_text(spokei_put_text(at, "generic"), "true");
+	if (extras->version)
+		at = spokei_put_text(spokei_put_text(at, "dubbo"), SPOKEI_DUBBO_VERSION);
+	return at;
 }
 
 static unsigned char *put_extras(unsigned char *at, const struct extras *extras,
@@ -413,15 +469,7 @@ static unsigned char *put_extras(unsigned char *at, const struct extras *extras,
 {
 	at = spokei_encode_map(at, extras->count);
 	at = spokei_put_raw(at, extras->pairs.data, extras->pairs.len);
-	if (extras->group)
-		at = spokei_put_str(spokei_put_text(at, "group"), message->group);
-	if (extras->timeout)
-		at = spokei_dubbo_put_digits(spokei_put_text(at, "timeout"), message->timeout_ms);
-	if (extras->generic)
-		at = spokei_put_text(spokei_put_text(at, "generic"), "true");
-	if (extras->version)
-		at = spokei_put_text(spokei_put_text(at, "dubbo"), SPOKEI_DUBBO_VERSION);
-	return at;
+	return put_added(at, extras, message);
 }
 
 /* --- requests */
@@ -442,7 +490,6 @@ static unsigned char *put_names(unsigned char *at, const struct spokei_message *
 /* Writes the first values of $invoke. */
 static unsigned char *put_generic(unsigned char *at, const struct spokei_message *message)
 {
-	at = spokei_put_text(at, SPOKEI_DUBBO_GENERIC_TYPES);
 	at = spokei_put_str(at, message->method);
 	if (message->type_names.len > 0)
 		at = spokei_put_raw(at, message->type_names.data, message->type_names.len);
@@ -453,10 +500,12 @@ static unsigned char *put_generic(unsigned char *at, const struct spokei_message
 
 /* Writes everything before the arguments. */
 static unsigned char *put_call(unsigned char *at, const struct spokei_message *message,
-			       const struct spokei_dubbo_types *types)
+			       const struct types *types)
 {
 	if (message->generic)
-		return put_generic(put_names(at, message), message);
+		return put_generic(spokei_put_text(put_names(at, message),
+						   SPOKEI_DUBBO_GENERIC_TYPES),
+				   message);
 	if (message->prefix.len == 0)
 		return types_put(put_names(at, message), types, message->args);
 	at = spokei_put_raw(at, message->prefix.data, message->prefix.len);
@@ -464,11 +513,11 @@ static unsigned char *put_call(unsigned char *at, const struct spokei_message *m
 }
 
 /* The largest length of the heads and fixed texts before the arguments. */
-#define CALL_SLACK (7 * SPOKEI_PUT_HEAD_MAX + SPOKEI_DUBBO_TYPES_BEYOND + 96u)
+#define CALL_SLACK (7 * SPOKEI_PUT_HEAD_MAX + TYPES_BEYOND + 96u)
 #define REQUEST_SLACK (SPOKEI_PUT_HEAD_MAX + CALL_SLACK + EXTRAS_SLACK)
 
 /* Returns the largest length of put_call(). */
-static size_t call_max(const struct spokei_message *message, const struct spokei_dubbo_types *types)
+static size_t call_max(const struct spokei_message *message, const struct types *types)
 {
 	size_t names = message->service.len + message->version.len + message->method.len +
 		       message->type_names.len;
@@ -491,7 +540,7 @@ static SPOKEI_NOINLINE int write_planned(const struct spokei_wire_limits *limits
 					 const struct spokei_message *message,
 					 struct spokei_buffer *out)
 {
-	struct spokei_dubbo_types types;
+	struct types types;
 	size_t body_max;
 	struct extras extras;
 	struct frame frame;
@@ -517,8 +566,8 @@ static int write_prefixed(const struct spokei_wire_limits *limits,
 			  const struct spokei_message *message, struct spokei_buffer *out)
 {
 	struct extras extras = { .group = message->group.len > 0 };
-	struct spokei_dubbo_types types;
-	size_t slack = EXTRAS_SLACK + 3 * SPOKEI_PUT_HEAD_MAX + SPOKEI_DUBBO_TYPES_BEYOND;
+	struct types types;
+	size_t slack = EXTRAS_SLACK + 3 * SPOKEI_PUT_HEAD_MAX + TYPES_BEYOND;
 	bool untold = message->types.len == 0;
 	bool one = message->arg_count == 1 && message->args.len > 0;
 	struct frame frame;
@@ -535,7 +584,7 @@ static int write_prefixed(const struct spokei_wire_limits *limits,
 		return result;
 	frame.at = spokei_put_raw(frame.at, message->prefix.data, message->prefix.len);
 	if (untold)
-		frame.at = one ? spokei_dubbo_types_put_one(frame.at, message->args)
+		frame.at = one ? types_put_one(frame.at, message->args)
 			       : types_put(frame.at, &types, message->args);
 	if (SPOKEI_UNLIKELY(frame.at == NULL))
 		return write_planned(limits, message, out);
@@ -550,25 +599,15 @@ static int write_prefixed(const struct spokei_wire_limits *limits,
 	return end_request(&frame, message);
 }
 
-int spokei_dubbo_write_request(const struct spokei_wire_limits *limits,
-			       const struct spokei_message *message, struct spokei_buffer *out)
+/* Writes the prefix in msgpack. */
+static int write_names(const struct spokei_wire_limits *limits,
+		       const struct spokei_message *message, struct spokei_buffer *out)
 {
-	if (SPOKEI_LIKELY(message->prefix.len > 0 && message->attachments.len == 0 &&
-			  !message->generic))
-		return write_prefixed(limits, message, out);
-	return write_planned(limits, message, out);
-}
-
-int spokei_dubbo_write_prefix(const struct spokei_wire_limits *limits,
-			      const struct spokei_message *message, struct spokei_buffer *out)
-{
-	struct spokei_dubbo_types types = { .told = message->types, .len = message->types.len };
+	struct types types = { .told = message->types, .len = message->types.len };
 	size_t len = call_max(message, &types);
 	unsigned char *start;
 	unsigned char *at;
 
-	if (message->generic)
-		return 0;
 	if (len > limits->frame_max)
 		return SPOKE_ETOOLARGE;
 	start = spokei_buffer_reserve(out, len);
@@ -582,6 +621,17 @@ int spokei_dubbo_write_prefix(const struct spokei_wire_limits *limits,
 }
 
 /* --- replies */
+
+/* Returns the status of a reply: its own, or that of its error. An error of the handler, and the
+ * refusal of a caller, are exceptions, which have the status OK. */
+static uint8_t reply_status(const struct spokei_message *message)
+{
+	if (message->status != 0)
+		return message->status;
+	if (SPOKEI_LIKELY(message->error == SPOKE_OK))
+		return SPOKEI_DUBBO_OK;
+	return spokei_error_of(message->error)->dubbo_status;
+}
 
 #define REPLY_SLACK (4 * SPOKEI_PUT_HEAD_MAX + SPOKEI_ENCODE_MAX + 64u + EXTRAS_SLACK)
 
@@ -644,20 +694,404 @@ static int write_plain(const struct spokei_wire_limits *limits,
 	return end_frame(&frame, SPOKEI_CODEC_MSGPACK, SPOKEI_DUBBO_OK, message->id);
 }
 
+/* --- other serializations
+ *
+ * A codec writes the body after the place of the header, from the values of the message. Values
+ * that the message lacks are packed here before: added attachments, an exception, the arguments of
+ * $invoke. */
+
+#define MADE_LOCAL 512u /* bytes that need no memory */
+
+/* Room for values that are packed here. */
+struct made {
+	unsigned char local[MADE_LOCAL];
+	struct spokei_buffer more;
+	bool has_more;
+};
+
+/* Returns the room, or NULL if there is no memory. Undo with made_fini(). */
+static inline unsigned char *made_init(struct made *made, const struct spoke_env *env, size_t len)
+{
+	made->has_more = len > MADE_LOCAL;
+	if (SPOKEI_LIKELY(!made->has_more))
+		return made->local;
+	spokei_buffer_init(&made->more, env, SIZE_MAX);
+	return spokei_buffer_reserve(&made->more, len);
+}
+
+static inline void made_fini(struct made *made)
+{
+	if (SPOKEI_UNLIKELY(made->has_more))
+		spokei_buffer_fini(&made->more);
+}
+
+/* Returns the codec for the bodies of a message, or NULL. */
+static const struct spokei_codec *writer_of(const struct spokei_wire_limits *limits,
+					    const struct spokei_message *message)
+{
+	const struct spokei_codec *codec = spokei_wire_codec(limits, message->codec);
+
+	return codec && codec->from_values ? codec : NULL;
+}
+
+/* Writes the head of the frame that begins after `before` bytes and returns 0. After an error,
+ * removes the frame and returns the error. */
+static inline int end_by_codec(const struct spokei_wire_limits *limits,
+			       struct spokei_dubbo_head head, int error, size_t before,
+			       struct spokei_buffer *out)
+{
+	size_t len = spokei_buffer_len(out) - before;
+
+	head.body_len = len - SPOKEI_DUBBO_HEAD_LEN;
+	if (SPOKEI_LIKELY(error == 0 && len <= limits->frame_max)) {
+		spokei_dubbo_head_write(head, out->bytes + out->start + before);
+		return 0;
+	}
+	spokei_buffer_truncate(out, before);
+	return error ? error : SPOKE_ETOOLARGE;
+}
+
+/* Packs the values before the arguments, unless they are in the prefix, and the arguments of
+ * $invoke. Returns the address of the next byte. */
+static unsigned char *make_call(unsigned char *at, const struct spokei_message *message,
+				const struct types *types, struct spokei_codec_body *body)
+{
+	const unsigned char *start = at;
+
+	if (body->prefix.len == 0)
+		at = put_names(at, message);
+	if (message->generic) {
+		body->types = spokei_span(SPOKEI_DUBBO_GENERIC_TYPES,
+					  sizeof(SPOKEI_DUBBO_GENERIC_TYPES) - 1);
+		at = spokei_put_str(at, body->types);
+		body->first = spokei_span(start, (size_t)(at - start));
+		body->values.data = at;
+		at = put_generic(at, message);
+		at = spokei_put_raw(at, message->args.data, message->args.len);
+		body->values.len = (size_t)(at - (const unsigned char *)body->values.data);
+		return at;
+	}
+	if (body->prefix.len == 0 || types->told.len == 0)
+		at = types_put(at, types, message->args);
+	body->first = spokei_span(start, (size_t)(at - start));
+	if (types->told.len > 0)
+		body->types = types->told;
+	else if (types->matter)
+		body->types = spokei_span(at - types->len, types->len);
+	return at;
+}
+
+/* Returns whether a value is an array, a map or an ext, by its first byte. */
+static inline bool is_container(unsigned char head)
+{
+	return spokei_shapes[head].each != 0 || spokei_shapes[head].type == SPOKE_VALUE_EXT;
+}
+
+/* Completes a frame that was written without state. Returns false if it is too long. */
+static inline bool end_scalars(const struct spokei_wire_limits *limits, unsigned char *start,
+			       const unsigned char *end, struct spokei_dubbo_head head,
+			       struct spokei_buffer *out)
+{
+	size_t len = (size_t)(end - start);
+
+	if (len > limits->frame_max)
+		return false;
+	head.body_len = len - SPOKEI_DUBBO_HEAD_LEN;
+	spokei_dubbo_head_write(head, start);
+	spokei_buffer_commit(out, len);
+	return true;
+}
+
+#define SCALARS_SLACK (SPOKEI_DUBBO_HEAD_LEN + TYPES_LOCAL + 96u)
+
+/* Writes a request of scalars with a prefix and without attachments of the caller. Returns false
+ * for any other, with nothing appended. */
+static bool write_scalars(const struct spokei_wire_limits *limits, const struct spokei_codec *codec,
+			  const struct spokei_message *message, struct spokei_buffer *out)
+{
+	struct spokei_dubbo_head head = { .id = message->id };
+	unsigned flags = SPOKEI_DUBBO_REQUEST | message->codec;
+	size_t len = message->prefix.len + message->args.len + message->args.len / 8 +
+		     SCALARS_SLACK;
+	unsigned char made[TYPES_LOCAL];
+	unsigned char *limit;
+	unsigned char *start;
+	unsigned char *at;
+	struct types types;
+
+	if (codec->put_scalars == NULL || message->prefix.len == 0 || message->generic ||
+	    message->attachments.len > 0 || message->group.len > 0 || message->timeout_ms <= 0 ||
+	    message->types.len > 0 || message->args.len == 0 || message->arg_count > TYPES_KEPT ||
+	    is_container(*(const unsigned char *)message->args.data))
+		return false;
+	types_plan(message, &types);
+	start = types.matter ? NULL : spokei_buffer_reserve(out, len);
+	if (start == NULL)
+		return false;
+	limit = start + len - 1;
+	at = spokei_put_raw(start + SPOKEI_DUBBO_HEAD_LEN, message->prefix.data,
+			    message->prefix.len);
+	at = codec->put_scalars(at, limit,
+				spokei_span(made, (size_t)(types_put(made, &types, message->args) -
+							   made)));
+	if (at)
+		at = codec->put_scalars(at, limit, message->args);
+	if (at == NULL || at == limit)
+		return false;
+	*at++ = codec->map[0];
+	at = codec->put_scalars(
+		at, limit,
+		spokei_span(made + 1, (size_t)(put_timeout(made, message->timeout_ms) - made - 1)));
+	if (at == NULL)
+		return false;
+	*at++ = codec->map[1];
+	head.flags = (uint8_t)(message->two_way ? flags | SPOKEI_DUBBO_TWO_WAY : flags);
+	return end_scalars(limits, start, at, head, out);
+}
+
+/* Writes a reply without attachments whose value is a scalar, but not null. Returns false for any
+ * other. */
+static bool write_scalar(const struct spokei_wire_limits *limits, const struct spokei_codec *codec,
+			 const struct spokei_message *message, struct spokei_buffer *out)
+{
+	const struct spokei_dubbo_head head = {
+		.flags = message->codec,
+		.status = SPOKEI_DUBBO_OK,
+		.id = message->id,
+	};
+	size_t len = message->value.len + message->value.len / 8 + SCALARS_SLACK;
+	unsigned char *start;
+	unsigned char *at;
+
+	if (codec->put_scalars == NULL || message->value.len == 0 || *message->value.data == 0xc0 ||
+	    is_container(*message->value.data))
+		return false;
+	start = spokei_buffer_reserve(out, len);
+	if (start == NULL)
+		return false;
+	at = codec->put_scalars(start + SPOKEI_DUBBO_HEAD_LEN, start + len, spokei_span("\1", 1));
+	if (at)
+		at = codec->put_scalars(at, start + len,
+					spokei_span(message->value.data, message->value.len));
+	return at != NULL && end_scalars(limits, start, at, head, out);
+}
+
+static SPOKEI_NOINLINE int write_request_by_codec(const struct spokei_wire_limits *limits,
+						  const struct spokei_message *message,
+						  struct spokei_buffer *out)
+{
+	const struct spokei_codec *codec = writer_of(limits, message);
+	size_t before = spokei_buffer_len(out);
+	struct spokei_codec_body body = {
+		.room = SPOKEI_DUBBO_HEAD_LEN,
+		.values = message->args,
+		.attached = true,
+	};
+	unsigned two_way = message->two_way ? SPOKEI_DUBBO_TWO_WAY : 0;
+	const struct spokei_dubbo_head head = {
+		.flags = (uint8_t)(SPOKEI_DUBBO_REQUEST | two_way | message->codec),
+		.id = message->id,
+	};
+	struct types types;
+	struct extras extras;
+	struct made made;
+	unsigned char *at;
+	int result;
+
+	if (codec == NULL)
+		return SPOKE_EUNSUPPORTED;
+	result = plan_request(message, &extras);
+	if (result != 0)
+		return result;
+	if (!message->generic)
+		body.prefix = message->prefix;
+	body.generic = body.prefix.len == 0 &&
+		       (message->generic || spokei_dubbo_is_generic(message->method));
+	types_plan(message, &types);
+	at = made_init(&made, out->env,
+		       (body.prefix.len > 0 ? types.len + CALL_SLACK : call_max(message, &types)) +
+			       (message->generic ? message->args.len : 0) + SPOKEI_PUT_HEAD_MAX +
+			       EXTRAS_SLACK + message->group.len);
+	if (at == NULL)
+		return SPOKE_ENOMEM;
+	at = make_call(at, message, &types, &body);
+	body.pairs[0] = extras.pairs;
+	body.pairs[1].data = at;
+	body.pairs[1].len = (size_t)(put_added(at, &extras, message) - at);
+	result = codec->from_values(&body, out);
+	made_fini(&made);
+	return end_by_codec(limits, head, result, before, out);
+}
+
+static int write_prefix_by_codec(const struct spokei_wire_limits *limits,
+				 const struct spokei_message *message, struct spokei_buffer *out)
+{
+	const struct spokei_codec *codec = writer_of(limits, message);
+	size_t before = spokei_buffer_len(out);
+	struct spokei_codec_body body = { 0 };
+	struct spokei_buffer names;
+	int result;
+
+	if (codec == NULL)
+		return SPOKE_EUNSUPPORTED;
+	/* The codec writes objects in another way in such a call. */
+	if (spokei_dubbo_is_generic(message->method))
+		return 0;
+	spokei_buffer_init(&names, out->env, SIZE_MAX);
+	result = write_names(limits, message, &names);
+	body.first = spokei_span(spokei_buffer_data(&names), spokei_buffer_len(&names));
+	if (result == 0)
+		result = codec->from_values(&body, out);
+	if (result != 0)
+		spokei_buffer_truncate(out, before);
+	spokei_buffer_fini(&names);
+	return result;
+}
+
+/* Writes a reply with an error status. Its body is empty in an unknown codec: the peer cannot read
+ * the error, but its call fails at once. */
+static int write_text_by_codec(const struct spokei_wire_limits *limits,
+			       const struct spokei_message *message, uint8_t status,
+			       struct spokei_buffer *out)
+{
+	const struct spokei_codec *codec = spokei_wire_codec(limits, message->codec);
+	const struct spokei_dubbo_head head = {
+		.flags = message->codec,
+		.status = status,
+		.id = message->id,
+	};
+	size_t before = spokei_buffer_len(out);
+	int error = 0;
+
+	if (spokei_buffer_reserve(out, SPOKEI_DUBBO_HEAD_LEN) == NULL)
+		return no_room(out, SPOKEI_DUBBO_HEAD_LEN);
+	spokei_buffer_commit(out, SPOKEI_DUBBO_HEAD_LEN);
+	if (codec)
+		error = codec->from_text(message->error_text, out);
+	return end_by_codec(limits, head, error, before, out);
+}
+
+static SPOKEI_NOINLINE int write_reply_by_codec(const struct spokei_wire_limits *limits,
+						const struct spokei_message *message,
+						uint8_t status, struct spokei_buffer *out)
+{
+	const struct spokei_codec *codec = writer_of(limits, message);
+	const struct spokei_dubbo_head head = {
+		.flags = message->codec,
+		.status = status,
+		.id = message->id,
+	};
+	bool null = message->value.len == 0 || spoke_value_is_nil(message->value);
+	unsigned marker = message->error ? 0 : null ? 2 : 1;
+	size_t before = spokei_buffer_len(out);
+	struct spokei_codec_body body = {
+		.room = SPOKEI_DUBBO_HEAD_LEN,
+		.attached = !message->bare,
+		.thrown = message->error != 0,
+		.generic = message->generic,
+	};
+	struct extras extras = { 0 };
+	struct made made;
+	unsigned char *at;
+	int result = message->bare ? 0 : plan_reply(message, &extras);
+
+	if (status != SPOKEI_DUBBO_OK)
+		return write_text_by_codec(limits, message, status, out);
+	if (codec == NULL)
+		return SPOKE_EUNSUPPORTED;
+	if (message->error_class.len > limits->name_max)
+		result = SPOKE_ETOOLARGE; /* the peer would not read it */
+	if (result != 0)
+		return result;
+	at = made_init(&made, out->env,
+		       1 + EXTRAS_SLACK +
+			       (message->error ? spokei_dubbo_exception_max(message) : 0));
+	if (at == NULL)
+		return SPOKE_ENOMEM;
+	body.first = spokei_span(at, 1);
+	*at++ = (unsigned char)(marker + (message->bare ? 0 : 3));
+	if (marker == 0) {
+		body.values.data = at;
+		at = spokei_dubbo_put_exception(at, message);
+		body.values.len = (size_t)(at - (const unsigned char *)body.values.data);
+	} else if (marker == 1) {
+		body.values = spokei_span(message->value.data, message->value.len);
+	}
+	body.pairs[0] = extras.pairs;
+	body.pairs[1] = spokei_span(at, (size_t)(put_added(at, &extras, message) - at));
+	result = codec->from_values(&body, out);
+	made_fini(&made);
+	return end_by_codec(limits, head, result, before, out);
+}
+
+/* --- messages */
+
+/* Writes a request in another serialization. */
+static SPOKEI_NOINLINE int write_other_request(const struct spokei_wire_limits *limits,
+					       const struct spokei_message *message,
+					       struct spokei_buffer *out)
+{
+	const struct spokei_codec *codec = spokei_wire_codec(limits, message->codec);
+
+	if (SPOKEI_LIKELY(codec && write_scalars(limits, codec, message, out)))
+		return 0;
+	return write_request_by_codec(limits, message, out);
+}
+
+/* Writes a reply in another serialization. */
+static SPOKEI_NOINLINE int write_other_reply(const struct spokei_wire_limits *limits,
+					     const struct spokei_message *message,
+					     struct spokei_buffer *out)
+{
+	const struct spokei_codec *codec = spokei_wire_codec(limits, message->codec);
+	uint8_t status = message->status;
+
+	if (SPOKEI_LIKELY((status == 0 || status == SPOKEI_DUBBO_OK) && message->error == 0 &&
+			  message->bare && codec && write_scalar(limits, codec, message, out)))
+		return 0;
+	status = reply_status(message);
+	return spokei_dubbo_status_known(status)
+		       ? write_reply_by_codec(limits, message, status, out)
+		       : SPOKE_EUNSUPPORTED;
+}
+
+int spokei_dubbo_write_request(const struct spokei_wire_limits *limits,
+			       const struct spokei_message *message, struct spokei_buffer *out)
+{
+	if (SPOKEI_UNLIKELY(message->codec != SPOKEI_CODEC_MSGPACK))
+		return write_other_request(limits, message, out);
+	if (SPOKEI_LIKELY(message->prefix.len > 0 && message->attachments.len == 0 &&
+			  !message->generic))
+		return write_prefixed(limits, message, out);
+	return write_planned(limits, message, out);
+}
+
+int spokei_dubbo_write_prefix(const struct spokei_wire_limits *limits,
+			      const struct spokei_message *message, struct spokei_buffer *out)
+{
+	if (message->generic)
+		return 0;
+	if (message->codec != SPOKEI_CODEC_MSGPACK)
+		return write_prefix_by_codec(limits, message, out);
+	return write_names(limits, message, out);
+}
+
 int spokei_dubbo_write_reply(const struct spokei_wire_limits *limits,
 			     const struct spokei_message *message, struct spokei_buffer *out)
 {
 	uint8_t status = message->status;
 
+	if (SPOKEI_UNLIKELY(message->codec != SPOKEI_CODEC_MSGPACK))
+		return write_other_reply(limits, message, out);
 	if (SPOKEI_LIKELY((status == 0 || status == SPOKEI_DUBBO_OK) && message->error == 0 &&
 			  message->bare && message->value.len > 0 &&
 			  message->value.data[0] != 0xc0))
 		return write_plain(limits, message, out);
-	status = spokei_dubbo_reply_status(message);
-	if (status == SPOKEI_DUBBO_OK)
-		return write_marked(limits, message, out);
+	status = reply_status(message);
 	if (!spokei_dubbo_status_known(status))
 		return SPOKE_EUNSUPPORTED;
+	if (status == SPOKEI_DUBBO_OK)
+		return write_marked(limits, message, out);
 	return write_text(limits, message, status, out);
 }
 

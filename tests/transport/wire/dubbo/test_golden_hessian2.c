@@ -5,6 +5,7 @@
  */
 #include "tests/core/memory.h"
 #include "tests/support/test.h"
+#include "tests/transport/codec/bodies.h"
 #include "tests/transport/dubbo_frames.h"
 #include "tests/transport/golden_frames.h"
 #include "tests/transport/translated.h"
@@ -88,8 +89,8 @@ TEST(bodies_become_values_of_independent_reader)
 		if (!has_body(&frames[i], &part))
 			continue;
 		spokei_buffer_truncate(&scratch, 0);
-		if (spokei_codec_hessian2.to_values(&limits.value, part, golden_body(&frames[i]),
-						    &scratch, &values) != 0 ||
+		if (body_read(&spokei_codec_hessian2, &limits.value, part, golden_body(&frames[i]),
+			      &scratch, &values) != 0 ||
 		    !golden_frame_has(&frames[i], values))
 			fail_msg("%s: other values", frames[i].name);
 		bodies++;
@@ -137,7 +138,8 @@ static bool is_body_of(const struct golden_frame *frame, struct spoke_span body)
 		return body.len == recorded.len && memcmp(body.data, recorded.data, body.len) == 0;
 	spokei_buffer_truncate(&scratch, 0);
 	return has_body(frame, &part) &&
-	       spokei_codec_hessian2.to_values(&limits.value, part, body, &scratch, &values) == 0 &&
+	       body_read(&spokei_codec_hessian2, &limits.value, part, body, &scratch, &values) ==
+		       0 &&
 	       golden_frame_has(frame, values);
 }
 
@@ -157,11 +159,10 @@ TEST(bodies_are_written_byte_by_byte)
 			continue;
 		spokei_buffer_truncate(&scratch, 0);
 		spokei_buffer_truncate(&out, 0);
-		assert_int_equal(spokei_codec_hessian2.to_values(&limits.value, part,
-								 golden_body(&frames[i]), &scratch,
-								 &values),
+		assert_int_equal(body_read(&spokei_codec_hessian2, &limits.value, part,
+					   golden_body(&frames[i]), &scratch, &values),
 				 0);
-		if (spokei_codec_hessian2.from_values(part, values, &out) != 0 ||
+		if (body_write(&spokei_codec_hessian2, part, values, &out) != 0 ||
 		    !is_body_of(&frames[i], written()))
 			fail_msg("%s: other bytes", frames[i].name);
 	}
@@ -322,8 +323,8 @@ static void is_told(const struct spokei_message *message, const struct golden_fr
 		return;
 	}
 	spokei_buffer_truncate(&out, 0);
-	assert_int_equal(spokei_codec_hessian2.to_values(&limits.value, part, golden_body(frame),
-							 &out, &values),
+	assert_int_equal(body_read(&spokei_codec_hessian2, &limits.value, part, golden_body(frame),
+				   &out, &values),
 			 0);
 	assert_true(golden_frame_has(frame, values));
 	if (part == SPOKEI_CODEC_REQUEST)
@@ -364,7 +365,7 @@ TEST(messages_are_written_as_same_frames)
 	}
 }
 
-TEST(shortcuts_agree_with_codec)
+TEST(messages_agree_with_those_by_way_of_msgpack)
 {
 	struct spokei_message message;
 

@@ -216,19 +216,35 @@ TEST(failed_write_appends_nothing)
 /* Numbers of each length, with zeros in each group of digits. */
 TEST(digits_of_a_time_are_those_of_its_number)
 {
-	unsigned char at[32];
-	char text[32];
+	struct spokei_message message = {
+		.kind = SPOKEI_REQUEST,
+		.codec = 27,
+		.service = span_of("s"),
+		.method = span_of("m"),
+	};
 
 	for (int64_t unit = 1; unit <= INT64_MAX / 10; unit *= 10) {
 		const int64_t numbers[] = { unit, unit + unit / 10, 9 * unit, 10 * unit - 1 };
 
 		for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-			size_t len = (size_t)(spokei_dubbo_put_digits(at, numbers[i]) - at);
-			int digits = snprintf(text, sizeof(text), "%" PRId64, numbers[i]);
+			struct spokei_buffer buffer;
+			struct memory memory;
+			char text[32];
+			size_t len;
 
-			assert_int_equal(at[0], 0xa0 | digits);
-			assert_int_equal(len, digits + 1);
-			assert_memory_equal(at + 1, text, len - 1);
+			memory_init(&memory);
+			spokei_buffer_init(&buffer, &memory.env, 4096);
+			message.timeout_ms = numbers[i];
+			assert_int_equal(spokei_wire_dubbo.write(&frame_limits, &message, &buffer),
+					 0);
+			len = (size_t)snprintf(text, sizeof(text), "%" PRId64, numbers[i]);
+			assert_memory_equal(spokei_buffer_data(&buffer) +
+						    spokei_buffer_len(&buffer) - len,
+					    text, len);
+			assert_int_equal(*(spokei_buffer_data(&buffer) +
+					   spokei_buffer_len(&buffer) - len - 1),
+					 0xa0 | len);
+			spokei_buffer_fini(&buffer);
 		}
 	}
 }

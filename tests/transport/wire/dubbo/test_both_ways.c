@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shortcuts for short messages in Hessian 2: every message is written and read like by the
- * codec, and those that the shortcuts are made for do not need it.
+ * Short messages in Hessian 2: every message is written and read like by way of msgpack, with and
+ * without a memo.
  */
 #include "tests/core/memory.h"
 #include "tests/support/test.h"
@@ -9,7 +9,7 @@
 #include "tests/transport/recall.h"
 #include "tests/transport/stream.h"
 #include "tests/transport/translated.h"
-#include "transport/wire/dubbo/translate.h"
+#include "transport/codec/codec.h"
 
 #include <string.h>
 
@@ -147,7 +147,7 @@ static bool goes_both_ways(struct recall *recall, const struct spokei_message *m
 	return result == 0;
 }
 
-TEST(requests_are_written_and_read_like_by_codec)
+TEST(requests_are_written_and_read_like_by_way_of_msgpack)
 {
 	static const char *const types[] = { "",
 					     "Ljava/lang/String;",
@@ -195,7 +195,7 @@ TEST(requests_are_written_and_read_like_by_codec)
 	values_fini(&values);
 }
 
-TEST(replies_are_written_and_read_like_by_codec)
+TEST(replies_are_written_and_read_like_by_way_of_msgpack)
 {
 	static const struct spoke_value java = {
 		(const unsigned char *)"\xdf\0\0\0\1\245dubbo\2452.0.2", 17
@@ -254,87 +254,4 @@ TEST(memo_keeps_types_of_up_to_255_bytes)
 		recall_fini(&recall);
 		types[lens[i] - 1] = '[';
 	}
-}
-
-/* --- which messages need no codec */
-
-TEST(short_reply_is_read_without_codec)
-{
-	static const struct {
-		const char *body;
-		size_t len;
-		bool direct;
-	} rows[] = {
-#define ROW(text, direct) { text, sizeof(text) - 1, direct }
-		ROW("\x91\x02hi", true),
-		ROW("\x91\x30\x20xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", true),
-		ROW("\x91N", true),
-		ROW("\x91T", true),
-		ROW("\x91\x9f", true),
-		ROW("\x91\x49\x7f\xff\xff\xff", true),
-		ROW("\x92", true),
-		ROW("\x94\x02hiH\005dubbo\0052.0.2Z", true),
-		ROW("\x95H\005dubbo\0052.0.2Z", true),
-		ROW("\x91", false),
-		ROW("\x91\x02h", false),
-		ROW("\x91\x02h\xc3\xa9", false),
-		ROW("\x91\x02hi\x90", false),
-		ROW("\x92N", false),
-		ROW("\x93N", false),
-		ROW("\x94\x02hiH\005dubbo\0052.0.3Z", false),
-		ROW("\x90\x02hi", false),
-		ROW("\x91\x78", false),
-#undef ROW
-	};
-
-	for (size_t i = 0; i < LENGTH(rows); i++) {
-		struct spokei_message message = { .kind = SPOKEI_REPLY, .status = 20 };
-		struct spokei_buffer scratch;
-		struct memory memory;
-
-		memory_init(&memory);
-		spokei_buffer_init(&scratch, &memory.env, 4096);
-		assert_int_equal(spokei_dubbo_direct_read_reply(&stream_limits,
-								spokei_span(rows[i].body,
-									    rows[i].len),
-								&scratch, &message),
-				 rows[i].direct);
-		assert_true(rows[i].direct || message.value.len == 0);
-		spokei_buffer_fini(&scratch);
-	}
-}
-
-TEST(short_request_is_written_without_codec)
-{
-	struct spokei_message message = {
-		.kind = SPOKEI_REQUEST,
-		.codec = SPOKEI_CODEC_HESSIAN2,
-		.prefix = span_of("prefix"),
-		.args = span_of("\xa2hi"),
-		.arg_count = 1,
-		.timeout_ms = 1000,
-	};
-	struct spokei_wire_limits limits = stream_limits;
-	struct spokei_buffer out;
-	struct memory memory;
-	size_t len;
-
-	memory_init(&memory);
-	spokei_buffer_init(&out, &memory.env, 4096);
-	assert_true(spokei_dubbo_direct_write_request(&limits, &message, &out));
-	is_bytes(spokei_span(spokei_buffer_data(&out) + HEAD, spokei_buffer_len(&out) - HEAD),
-		 "prefix\x12Ljava/lang/String;\002hiH\007timeout\0041000Z", 6 + 19 + 3 + 15);
-	len = spokei_buffer_len(&out);
-	limits.frame_max = len;
-	assert_true(spokei_dubbo_direct_write_request(&limits, &message, &out));
-	limits.frame_max = len - 1;
-	assert_false(spokei_dubbo_direct_write_request(&limits, &message, &out));
-	message.generic = true;
-	assert_false(spokei_dubbo_direct_write_request(&stream_limits, &message, &out));
-	message.generic = false;
-	message.args = span_of("\x81\xa5"
-			       "class\xa8it.Point");
-	assert_false(spokei_dubbo_direct_write_request(&stream_limits, &message, &out));
-	assert_int_equal(spokei_buffer_len(&out), 2 * len);
-	spokei_buffer_fini(&out);
 }
