@@ -93,10 +93,10 @@ static void admin_finalise(struct spokei_task *task)
 	struct spoke_admin *admin = spoke_container_of(task, struct spoke_admin, finalise);
 
 	if (!admin->freed) {
-		spokei_roll_retire(admin->engine, &admin->member);
+		spokei_member_retire(admin->engine, &admin->member);
 		return;
 	}
-	spokei_roll_drop(admin->engine, &admin->member);
+	spokei_member_drop(&admin->member);
 	free_admin(admin);
 }
 
@@ -112,7 +112,7 @@ static void end_admin(struct spoke_admin *admin)
 	(void)spoke_wheel_cancel(admin->engine->wheel, &admin->tick.timer);
 	spokei_listener_free(admin->listener);
 	spokei_http_server_close(&admin->http);
-	spokei_engine_dead(admin->engine, &admin->finalise);
+	spokei_run_freeing(admin->engine, &admin->finalise);
 }
 
 void spoke_admin_free(struct spoke_admin *admin)
@@ -122,7 +122,7 @@ void spoke_admin_free(struct spoke_admin *admin)
 	spokei_engine_refresh(admin->engine);
 	admin->freed = true;
 	end_admin(admin);
-	spokei_engine_dead(admin->engine, &admin->finalise);
+	spokei_run_freeing(admin->engine, &admin->finalise);
 }
 
 static void admin_close(struct spokei_member *member)
@@ -140,7 +140,7 @@ static void admin_drain(struct spokei_member *member)
 {
 	struct spoke_admin *admin = spoke_container_of(member, struct spoke_admin, member);
 
-	spokei_roll_retire(admin->engine, member);
+	spokei_member_retire(admin->engine, member);
 }
 
 /* --- the beginning */
@@ -513,7 +513,7 @@ static int admin_new(struct spoke_engine *engine, const struct spoke_admin_optio
 		.drain = admin_drain,
 		.free = admin_member_free,
 	};
-	spokei_roll_add(engine, &admin->member);
+	spokei_member_add(engine, &admin->member);
 	*ret_admin = admin;
 	return SPOKE_OK;
 }

@@ -14,7 +14,7 @@
 #include "cluster/provider/provider.h"
 #include "cluster/serve/routes.h"
 #include "core/engine/engine.h"
-#include "core/engine/roll.h"
+#include "core/engine/members.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 #include "transport/stream/tls/tls.h"
@@ -36,9 +36,9 @@
 struct spokei_member *spokei_members_next(const struct spoke_engine *engine, const char *kind,
 					  const struct spokei_member *before)
 {
-	struct spoke_list *node = before ? before->node.next : engine->roll.next;
+	struct spoke_list *node = before ? before->node.next : engine->members.next;
 
-	for (; node != &engine->roll; node = node->next) {
+	for (; node != &engine->members; node = node->next) {
 		struct spokei_member *member = spoke_container_of(node, struct spokei_member, node);
 
 		if (member->kind == kind)

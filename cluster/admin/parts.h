@@ -7,7 +7,7 @@
 #define SPOKEI_CLUSTER_ADMIN_PARTS_H
 
 #include "cluster/admin/status.h"
-#include "core/engine/roll.h"
+#include "core/engine/members.h"
 #include "core/engine/task.h"
 #include "core/memory/buffer.h"
 #include "transport/http/server.h"
@@ -31,7 +31,7 @@ struct spokei_admin_timer {
 
 struct spoke_admin {
 	struct spoke_engine *engine;
-	struct spokei_member member; /* of the engine's roll */
+	struct spokei_member member; /* of the engine's members */
 	struct spokei_quota quota;
 	struct spokei_listener *listener;
 	struct spokei_tls *tls;         /* NULL: connections are plain */

@@ -11,7 +11,6 @@
 #include "cluster/provider/provider.h"
 #include "core/base/log.h"
 #include "core/engine/engine.h"
-#include "core/engine/events.h"
 #include "core/json/document.h"
 #include "transport/http/guard.h"
 #include "transport/http/request.h"
@@ -213,7 +212,7 @@ static void note_sent(struct spokei_http_conn *conn)
 	const struct spoke_admin *admin = spokei_admin_of(conn);
 	struct spokei_viewer *viewer = spokei_http_user(conn);
 
-	viewer->events_from = admin->engine->events->last + 1;
+	viewer->events_from = admin->engine->events.last + 1;
 	viewer->history_from = admin->history.count;
 }
 

@@ -6,9 +6,7 @@
 #include "cluster/admin/members.h"
 #include "core/base/histogram.h"
 #include "core/engine/engine.h"
-#include "core/engine/events.h"
 #include "core/engine/figures.h"
-#include "core/engine/slow.h"
 
 #include <spoke/wheel.h>
 
@@ -423,14 +421,14 @@ static const char *error_name(int error)
 static void show_events(struct spokei_json *json, const struct spoke_engine *engine,
 			const struct spokei_status_of *of)
 {
-	uint64_t last = engine->events->last;
+	uint64_t last = engine->events.last;
 	uint64_t number = last > SPOKEI_STATUS_EVENTS ? last - SPOKEI_STATUS_EVENTS + 1 : 1;
 	const struct spoke_event *event;
 
 	if (number < of->events_from)
 		number = of->events_from;
 	spokei_json_open_member(json, "events", '[');
-	while ((event = spokei_events_find(engine->events, number)) != NULL) {
+	while ((event = spokei_events_find(engine, number)) != NULL) {
 		spokei_facts_object(json, &of_event, SPOKEI_FACT_VALUES(EVENT_ROWS));
 		number = event->number + 1;
 	}

@@ -15,7 +15,6 @@
 #include "cluster/filter/filter.h"
 #include "core/engine/engine.h"
 #include "core/engine/figures.h"
-#include "core/engine/slow.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 

@@ -885,7 +885,7 @@ static struct spokei_call *call_of(struct spokei_task *tell)
 static void tell_soon(struct spokei_call *call, void (*run)(struct spokei_task *task))
 {
 	call->retry->tell.run = run;
-	spokei_engine_soon(call->method->caller->engine, &call->retry->tell);
+	spokei_run_soon(call->method->caller->engine, &call->retry->tell);
 }
 
 static void tell_end(struct spokei_task *task)
@@ -990,7 +990,7 @@ bool spokei_call_cancel(struct spokei_caller *caller, struct spoke_call named)
 	if (call->attempt.pending.conn)
 		spokei_conn_withdraw(&call->attempt.pending);
 	call->cancel.run = call_cancelled;
-	spokei_engine_soon(caller->engine, &call->cancel);
+	spokei_run_soon(caller->engine, &call->cancel);
 	return true;
 }
 

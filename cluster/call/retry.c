@@ -309,7 +309,7 @@ static void retry_arm(struct spokei_task *task)
 static void arm_later(struct spokei_retry_state *retry)
 {
 	retry->arm.run = retry_arm;
-	spokei_engine_last(caller_of(retry)->engine, &retry->arm);
+	spokei_run_settling(caller_of(retry)->engine, &retry->arm);
 }
 
 /* Has a call pause for `pause_ns` from the end of this turn on, and at most until its deadline. */
@@ -396,7 +396,7 @@ static void sweep(struct spokei_task *task)
 void spokei_call_sweep(struct spokei_caller *caller)
 {
 	caller->sweep.run = sweep;
-	spokei_engine_soon(caller->engine, &caller->sweep);
+	spokei_run_soon(caller->engine, &caller->sweep);
 }
 
 /* --- the policy */
@@ -597,7 +597,7 @@ static void lease_over(struct spokei_lease_use *use)
 	for (struct spokei_fork *fork = retry->forks; fork; fork = fork->next)
 		withdraw(&fork->attempt);
 	retry->lease_end.run = end_call;
-	spokei_engine_soon(caller_of(retry)->engine, &retry->lease_end);
+	spokei_run_soon(caller_of(retry)->engine, &retry->lease_end);
 }
 
 /* Makes a call whose history is open a use of the lease. Returns as spokei_lease_use_begin(). */

@@ -7,7 +7,6 @@
 #include "cluster/consumer/consumer.h"
 #include "core/base/env.h"
 #include "core/engine/engine.h"
-#include "core/engine/events.h"
 
 #include <spoke/config.h>
 #include <spoke/consumer.h>
@@ -170,12 +169,12 @@ static void make_arrived(struct spoke_post *post)
 	struct making *making = spoke_container_of(post, struct making, post);
 	struct spoke_client *client = making->client;
 	const struct spoke_threads *threads = client->env->threads;
-	uint64_t events = client->engine->events->last;
+	uint64_t events = client->engine->events.last;
 
 	making->method = find(client, making->name); /* another thread may have been faster */
 	if (making->method == NULL)
 		making->error = make(client, making->name, &making->method);
-	if (making->error && client->engine->events->last != events)
+	if (making->error && client->engine->events.last != events)
 		(void)snprintf(making->why, sizeof(client->why), "%s",
 			       spoke_engine_why(client->engine));
 	threads->unpark(making->made);

@@ -3,7 +3,7 @@
 #include "cluster/comet/comet.h"
 #include "cluster/comet/view.h"
 #include "cluster/config/settings.h"
-#include "core/engine/desk.h"
+#include "core/engine/weak.h"
 #include "core/text/option.h"
 #include "transport/http/guard.h"
 #include "transport/listen/listener.h"
@@ -262,14 +262,14 @@ static void finalise_due(struct spokei_task *task)
 	struct spoke_comet *comet = spoke_container_of(task, struct spoke_comet, finalise);
 
 	if (!comet->freed) {
-		spokei_roll_retire(comet->engine, &comet->member);
+		spokei_member_retire(comet->engine, &comet->member);
 		return;
 	}
 	if (!spokei_comet_leave_peers(comet)) {
-		spokei_engine_dead(comet->engine, task);
+		spokei_run_freeing(comet->engine, task);
 		return;
 	}
-	spokei_roll_drop(comet->engine, &comet->member);
+	spokei_member_drop(&comet->member);
 	free_comet(comet);
 }
 
@@ -288,7 +288,7 @@ static void close_comet(struct spoke_comet *comet)
 		return;
 	comet->closed = true;
 	/* Its engine may turn no more: pushes posted to it would keep their room. */
-	(void)!spokei_desk_close(comet->desk);
+	(void)!spokei_weak_close(comet->weak);
 	if (comet->settings)
 		spokei_settings_leave(comet->settings);
 	stop_listening(comet);
@@ -298,8 +298,8 @@ static void close_comet(struct spoke_comet *comet)
 	spokei_comet_unserve(comet);
 	(void)spoke_alarm_cancel(&comet->sweep);
 	spokei_task_drop(&comet->pass);
-	spokei_engine_dead(comet->engine, &comet->dead);
-	spokei_engine_dead(comet->engine, &comet->finalise);
+	spokei_run_freeing(comet->engine, &comet->dead);
+	spokei_run_freeing(comet->engine, &comet->finalise);
 }
 
 void spoke_comet_free(struct spoke_comet *comet)
@@ -309,7 +309,7 @@ void spoke_comet_free(struct spoke_comet *comet)
 	spokei_engine_refresh(comet->engine);
 	comet->freed = true;
 	close_comet(comet);
-	spokei_engine_dead(comet->engine, &comet->finalise);
+	spokei_run_freeing(comet->engine, &comet->finalise);
 }
 
 static void comet_close(struct spokei_member *member)
@@ -534,7 +534,7 @@ static int comet_new(struct spoke_engine *engine, const struct spoke_comet_optio
 		.drain = comet_drain,
 		.free = comet_member_free,
 	};
-	spokei_roll_add(engine, &comet->member);
+	spokei_member_add(engine, &comet->member);
 	*ret_comet = comet;
 	return SPOKE_OK;
 }

@@ -10,7 +10,7 @@
 
 #include "core/base/pace.h"
 #include "core/engine/engine.h"
-#include "core/engine/roll.h"
+#include "core/engine/members.h"
 #include "core/memory/slab.h"
 #include "transport/http/server.h"
 #include "transport/listen/quota.h"
@@ -36,7 +36,7 @@
 
 struct spokei_comet_peers;
 struct spokei_comet_file;
-struct spokei_desk;
+struct spokei_weak;
 struct spokei_comet_user;
 struct spokei_comet_ring;
 
@@ -232,7 +232,7 @@ struct spoke_comet {
 	uint32_t pass_left; /* cells that are left to visit */
 	uint32_t writes;    /* writes made; for the bound of a slice */
 
-	struct spokei_desk *desk;         /* by which others reach it; these are NULL: alone */
+	struct spokei_weak *weak;         /* by which others reach it; these are NULL: alone */
 	struct spokei_comet_peers *own;   /* where others join it */
 	struct spokei_comet_peers *peers; /* where it is itself: its own, or that of the first */
 

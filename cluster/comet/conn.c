@@ -186,7 +186,7 @@ void spokei_comet_close(struct spokei_comet_conn *conn, enum spoke_comet_figure 
 	conn->state = SPOKEI_COMET_FREE;
 	conn->next = comet->dead_list;
 	comet->dead_list = conn;
-	spokei_engine_dead(engine, &comet->dead);
+	spokei_run_freeing(engine, &comet->dead);
 }
 
 /* --- bytes */
@@ -1091,6 +1091,6 @@ struct spokei_comet_conn *spokei_comet_open(struct spoke_comet *comet, enum spok
 	spokei_count(engine, SPOKE_STAT_CLOSED);
 	spokei_comet_count(comet, SPOKE_COMET_FIGURE_CLOSED_MEMORY);
 	/* A drain may have waited for this one only. */
-	spokei_engine_dead(engine, &comet->dead);
+	spokei_run_freeing(engine, &comet->dead);
 	return NULL;
 }

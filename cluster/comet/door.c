@@ -326,7 +326,7 @@ bool spoke_comet_admit(struct spoke_comet_entry entry, struct spoke_span user)
 		memcpy(ask->user, user.data, user.len);
 		spokei_list_remove(&ask->node);
 		spokei_list_append(&entry.comet->sends, &ask->node);
-		spokei_engine_soon(entry.comet->engine, &entry.comet->pass);
+		spokei_run_soon(entry.comet->engine, &entry.comet->pass);
 		return true;
 	}
 	end_ask(ask, &copy);
@@ -808,7 +808,7 @@ static void door_closed(struct spokei_http_conn *http)
 	if (door->ask)
 		drop_ask(comet, door->ask);
 	/* A drain may be over, once the turn ends. */
-	spokei_engine_dead(comet->engine, &comet->dead);
+	spokei_run_freeing(comet->engine, &comet->dead);
 }
 
 const struct spokei_http_up spokei_comet_up = {

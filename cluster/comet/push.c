@@ -4,7 +4,7 @@
  * pushes reach the gateways of other engines.
  */
 #include "cluster/comet/comet.h"
-#include "core/engine/desk.h"
+#include "core/engine/weak.h"
 
 #include <stdio.h>
 
@@ -72,7 +72,7 @@ static void pass_over_all(struct spoke_comet *comet)
 {
 	comet->pass_left = comet->used;
 	if (comet->pass_left > 0)
-		spokei_engine_soon(comet->engine, &comet->pass);
+		spokei_run_soon(comet->engine, &comet->pass);
 }
 
 static int push_to_all(struct spoke_comet *comet, struct spokei_comet_message *message,
@@ -169,7 +169,7 @@ static void take_broadcast(struct spoke_comet *comet, const struct push *push)
 
 struct peer {
 	struct spoke_comet *comet;
-	_Atomic(struct spokei_desk *) desk; /* closed with the gateway; NULL: not yet */
+	_Atomic(struct spokei_weak *) weak; /* closed with the gateway; NULL: not yet */
 	_Atomic(size_t) bytes;              /* on their way to it */
 };
 
@@ -205,7 +205,7 @@ static void drop_peers(struct spokei_comet_peers *peers)
 	if (peers == NULL || atomic_fetch_sub_explicit(&peers->shares, 1, memory_order_acq_rel) > 1)
 		return;
 	for (size_t i = 0; i < SPOKE_COMET_JOINED_MAX; i++)
-		spokei_desk_drop(atomic_load_explicit(&peers->list[i].desk, memory_order_relaxed));
+		spokei_weak_drop(atomic_load_explicit(&peers->list[i].weak, memory_order_relaxed));
 	spokei_free(peers->env, peers, 1, sizeof(*peers));
 }
 
@@ -220,20 +220,20 @@ static int add_peer(struct spokei_comet_peers *peers, struct spoke_comet *comet)
 							memory_order_acq_rel,
 							memory_order_relaxed));
 	peers->list[count].comet = comet;
-	spokei_desk_share(comet->desk);
-	atomic_store_explicit(&peers->list[count].desk, comet->desk, memory_order_release);
+	spokei_weak_share(comet->weak);
+	atomic_store_explicit(&peers->list[count].weak, comet->weak, memory_order_release);
 	return SPOKE_OK;
 }
 
 int spokei_comet_open_peers(struct spoke_comet *comet)
 {
 	const struct spoke_env *env = comet->engine->env;
-	_Atomic(struct spokei_desk *) desk = NULL;
+	_Atomic(struct spokei_weak *) weak = NULL;
 
-	comet->desk = spokei_desk_get(&desk, comet->engine);
-	if (comet->desk == NULL)
+	comet->weak = spokei_weak_get(&weak, comet->engine);
+	if (comet->weak == NULL)
 		return SPOKE_ENOMEM;
-	spokei_desk_drop(comet->desk); /* one reference suffices */
+	spokei_weak_drop(comet->weak); /* one reference suffices */
 	comet->own = spokei_alloc(env, 1, sizeof(*comet->own));
 	if (comet->own == NULL)
 		return SPOKE_ENOMEM;
@@ -244,9 +244,9 @@ int spokei_comet_open_peers(struct spoke_comet *comet)
 
 bool spokei_comet_leave_peers(struct spoke_comet *comet)
 {
-	if (!spokei_desk_close(comet->desk))
+	if (!spokei_weak_close(comet->weak))
 		return false;
-	spokei_desk_drop(comet->desk);
+	spokei_weak_drop(comet->weak);
 	drop_peers(comet->own);
 	drop_peers(comet->peers);
 	return true;
@@ -271,7 +271,7 @@ static int join(struct spoke_comet *comet, struct spoke_comet *first)
 		return refuse(comet, "the engines have different networks");
 	if (comet->own == NULL || first->own == NULL)
 		return refuse(comet, "set the option shared of both");
-	if (comet->closed || comet->draining || spokei_desk_closed(first->desk))
+	if (comet->closed || comet->draining || spokei_weak_closed(first->weak))
 		return SPOKE_ECLOSED;
 	/* From now on no other one joins this one. */
 	if (!atomic_compare_exchange_strong_explicit(&comet->own->count, &alone, CLOSED,
@@ -310,7 +310,7 @@ static void broadcast_arrives(struct spoke_post *post)
 	struct broadcast *broadcast = spoke_container_of(post, struct broadcast, post);
 	struct peer *to = broadcast->to;
 
-	if (!spokei_desk_closed(atomic_load_explicit(&to->desk, memory_order_relaxed)))
+	if (!spokei_weak_closed(atomic_load_explicit(&to->weak, memory_order_relaxed)))
 		take_broadcast(to->comet, &broadcast->push);
 	end_broadcast(broadcast);
 }
@@ -386,10 +386,10 @@ static int pack(struct spoke_comet *comet, const struct push *push,
 	*ret_broadcasts = NULL;
 	for (size_t i = 0; peers && i < SPOKE_COMET_JOINED_MAX && error == SPOKE_OK; i++) {
 		struct peer *to = &peers->list[i];
-		const struct spokei_desk *desk = atomic_load_explicit(&to->desk,
+		const struct spokei_weak *weak = atomic_load_explicit(&to->weak,
 								      memory_order_acquire);
 
-		if (desk && !spokei_desk_closed(desk) && to->comet != comet)
+		if (weak && !spokei_weak_closed(weak) && to->comet != comet)
 			error = make_broadcast(comet, push, to, ret_broadcasts);
 	}
 	while (error && *ret_broadcasts) {
@@ -405,13 +405,13 @@ static void send_all(struct broadcast *broadcasts)
 {
 	while (broadcasts) {
 		struct broadcast *broadcast = broadcasts;
-		struct spokei_desk *desk = atomic_load_explicit(&broadcast->to->desk,
+		struct spokei_weak *weak = atomic_load_explicit(&broadcast->to->weak,
 								memory_order_relaxed);
 
 		broadcasts = broadcast->next;
-		if (spokei_desk_enter(desk)) {
-			spoke_engine_post(desk->engine, &broadcast->post);
-			spokei_desk_leave(desk);
+		if (spokei_weak_enter(weak)) {
+			spoke_engine_post(weak->engine, &broadcast->post);
+			spokei_weak_leave(weak);
 		} else {
 			end_broadcast(broadcast);
 		}

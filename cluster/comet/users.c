@@ -117,7 +117,7 @@ void spokei_comet_dirty(struct spokei_comet_user *user)
 	user->at.here.next_dirty = NULL;
 	*comet->dirty_end = user;
 	comet->dirty_end = &user->at.here.next_dirty;
-	spokei_engine_soon(comet->engine, &comet->pass);
+	spokei_run_soon(comet->engine, &comet->pass);
 }
 
 /* Puts a user without connections into the list of the absent ones, for `ms`. */
@@ -378,7 +378,7 @@ void spokei_comet_pass(struct spokei_task *task)
 		return;
 	broadcast(comet, &slice);
 	if (comet->dirty || comet->pass_left > 0)
-		spokei_engine_soon(comet->engine, &comet->pass);
+		spokei_run_soon(comet->engine, &comet->pass);
 }
 
 /* --- the sweep: things that are over by time, without a timer each */

@@ -8,7 +8,6 @@
 #include "cluster/config/settings.h"
 #include "core/base/log.h"
 #include "core/engine/engine.h"
-#include "core/engine/events.h"
 #include "core/engine/notify.h"
 #include "core/memory/buffer.h"
 #include "core/text/secret.h"
@@ -533,8 +532,7 @@ static struct spokei_config_user *user_at(struct spoke_list *node)
 /* Keeps the sentence of an error that the engine's newest event explains. */
 static void keep_event(struct spoke_config *config, struct spoke_engine *engine, int error)
 {
-	const struct spoke_event *event = engine ? spokei_events_find(engine->events,
-								      engine->events->last)
+	const struct spoke_event *event = engine ? spokei_events_find(engine, engine->events.last)
 						 : NULL;
 	const char *sentence = event && event->error == error ? event->text : spoke_strerror(error);
 

@@ -18,7 +18,7 @@
 #include "cluster/filter/filter.h"
 #include "cluster/serve/request.h"
 #include "cluster/serve/routes.h"
-#include "core/engine/desk.h"
+#include "core/engine/weak.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 #include "transport/stream/tls/tls.h"
@@ -179,23 +179,23 @@ static void free_block(struct spoke_consumer *consumer)
 		    sizeof(struct block));
 }
 
-static void consumer_bury(struct spokei_task *task)
+static void consumer_finalise(struct spokei_task *task)
 {
-	struct spoke_consumer *consumer = spoke_container_of(task, struct spoke_consumer, bury);
+	struct spoke_consumer *consumer = spoke_container_of(task, struct spoke_consumer, finalise);
 	const struct spoke_env *env = consumer->engine->env;
-	struct spokei_desk *desk = atomic_load_explicit(&consumer->desk, memory_order_acquire);
+	struct spokei_weak *weak = atomic_load_explicit(&consumer->weak, memory_order_acquire);
 
 	if (!consumer->freed) {
-		spokei_roll_retire(consumer->engine, &consumer->member);
+		spokei_member_retire(consumer->engine, &consumer->member);
 		return;
 	}
 	/* Calls that waited for their next attempt call back first. */
-	if (consumer->caller->calls.count > 0 || !spokei_desk_close(desk)) {
-		spokei_engine_dead(consumer->engine, task);
+	if (consumer->caller->calls.count > 0 || !spokei_weak_close(weak)) {
+		spokei_run_freeing(consumer->engine, task);
 		return;
 	}
-	spokei_desk_drop(desk);
-	spokei_roll_drop(consumer->engine, &consumer->member);
+	spokei_weak_drop(weak);
+	spokei_member_drop(&consumer->member);
 	spokei_methods_free(consumer->caller);
 	spokei_caller_fini(consumer->caller);
 	spokei_directory_fini(consumer->directory);
@@ -207,7 +207,7 @@ static void consumer_bury(struct spokei_task *task)
 	free_block(consumer);
 }
 
-/* Ends everything that the consumer does. `bury` runs after its last connection. */
+/* Ends everything that the consumer does. `finalise` runs after its last connection. */
 void spokei_consumer_close(struct spoke_consumer *consumer)
 {
 	if (consumer->ended)
@@ -218,7 +218,7 @@ void spokei_consumer_close(struct spoke_consumer *consumer)
 	spokei_call_sweep(consumer->caller);
 	spokei_subscription_end(consumer->subscription);
 	spokei_directory_end(consumer->directory);
-	spokei_link_end(consumer->link, &consumer->bury);
+	spokei_link_end(consumer->link, &consumer->finalise);
 }
 
 /* Ends a draining consumer after its last call, and after all pushes to it are answered. */
@@ -247,7 +247,7 @@ void spoke_consumer_free(struct spoke_consumer *consumer)
 	consumer->freed = true;
 	spokei_consumer_close(consumer);
 	if (consumer->link->alive == 0)
-		spokei_engine_dead(consumer->engine, &consumer->bury);
+		spokei_run_freeing(consumer->engine, &consumer->finalise);
 }
 
 static void consumer_close(struct spokei_member *member)
@@ -349,7 +349,7 @@ static void enrol(struct spoke_consumer *consumer)
 		.woke = consumer_woke,
 		.free = consumer_free,
 	};
-	spokei_roll_add(consumer->engine, &consumer->member);
+	spokei_member_add(consumer->engine, &consumer->member);
 }
 
 static int init_pushed(struct spoke_consumer *consumer, const struct spoke_consumer_options *with)
@@ -404,7 +404,7 @@ static struct spoke_consumer *alloc_block(struct spoke_engine *engine)
 		.filters = &block->filters,
 		.pushed = &block->pushed,
 		.credentials = &block->credentials,
-		.bury.run = consumer_bury,
+		.finalise.run = consumer_finalise,
 	};
 	return &block->consumer;
 }

@@ -26,7 +26,7 @@ enum {
 
 struct spoke_future {
 	struct spokei_future shared;
-	struct spoke_method *method; /* while the desk is open */
+	struct spoke_method *method; /* while the weak handle is open */
 	struct spokei_waiters waiters;
 	struct spoke_post begin;
 	struct spoke_post cancel;
@@ -101,7 +101,7 @@ static void finish_future(void *arg, const struct spoke_result *result)
 	keep_result(future, result);
 	if (spokei_future_mark(&future->shared, OVER) & THEN)
 		future->then(future->then_arg, &future->result);
-	spokei_waiters_end(&future->waiters, future->shared.desk);
+	spokei_waiters_end(&future->waiters, future->shared.weak);
 	spokei_future_drop(&future->shared);
 }
 
@@ -110,14 +110,14 @@ static void finish_future(void *arg, const struct spoke_result *result)
 /* Calls, unless the future is cancelled, late or closed. *ret_text: why the call was refused. */
 static int try_call(struct spoke_future *future, struct spoke_span *ret_text)
 {
-	struct spoke_engine *engine = future->shared.desk->engine;
+	struct spoke_engine *engine = future->shared.weak->engine;
 	struct spoke_call_options *options = &future->options;
 	struct spoke_trace_context trace;
 	int error;
 
 	if (engine->begin_ns > future->begun_ns)
 		future->posted_ns = engine->begin_ns - future->begun_ns;
-	if (spokei_desk_closed(future->shared.desk)) {
+	if (spokei_weak_closed(future->shared.weak)) {
 		/* The method is freed. */
 		spokei_count(engine, SPOKE_STAT_CALLS_REFUSED);
 		return SPOKE_ECLOSED;
@@ -172,7 +172,7 @@ static void told_arrived(struct spoke_post *arrived)
 
 /* --- functions for any thread */
 
-static struct spoke_future *make(struct spokei_desk *desk, struct spoke_method *method,
+static struct spoke_future *make(struct spokei_weak *weak, struct spoke_method *method,
 				 struct spoke_span args, const struct spoke_call_options *options)
 {
 	struct spoke_value attachments = options->attachments;
@@ -186,12 +186,12 @@ static struct spoke_future *make(struct spokei_desk *desk, struct spoke_method *
 	if (args.len <= SIZE_MAX / 8 && attachments.len <= SIZE_MAX / 8 &&
 	    key.len <= SIZE_MAX / 8) {
 		size += args.len + attachments.len + key.len;
-		future = spokei_alloc_unset(desk->env, size);
+		future = spokei_alloc_unset(weak->env, size);
 	}
 	if (future == NULL)
 		return NULL;
 	*future = (struct spoke_future){
-		.shared = spokei_future_make(desk, size),
+		.shared = spokei_future_make(weak, size),
 		.method = method,
 		.begin.run = begin_arrived,
 		.cancel.run = cancel_arrived,
@@ -216,22 +216,22 @@ int spoke_future_start(struct spoke_method *method, struct spoke_span args,
 	static const struct spoke_call_options defaults;
 	struct spoke_engine *engine = method->caller->engine;
 	struct spoke_future *future;
-	struct spokei_desk *desk;
+	struct spokei_weak *weak;
 	int error;
 
 	if (method->caller->pushes)
 		return SPOKE_EINVAL;
 	if (spokei_engine_forked(engine))
 		return SPOKE_EFORKED;
-	desk = spokei_desk_get(&spokei_consumer_calling(method->caller)->desk, engine);
-	if (desk == NULL)
+	weak = spokei_weak_get(&spokei_consumer_calling(method->caller)->weak, engine);
+	if (weak == NULL)
 		return SPOKE_ENOMEM;
-	future = make(desk, method, args, options ? options : &defaults);
+	future = make(weak, method, args, options ? options : &defaults);
 	if (future == NULL) {
-		spokei_desk_drop(desk);
+		spokei_weak_drop(weak);
 		return SPOKE_ENOMEM;
 	}
-	future->begun_ns = desk->env->now(desk->env->ctx);
+	future->begun_ns = weak->env->now(weak->env->ctx);
 	future->until_ns = spokei_later(
 		future->begun_ns,
 		spokei_later(spokei_method_longest(method, &future->options), MARGIN_NS));
@@ -258,7 +258,7 @@ const struct spoke_result *spoke_future_result(const struct spoke_future *future
 
 int spoke_future_then(struct spoke_future *future, spoke_call_done_fn done, void *arg)
 {
-	if (spokei_desk_forked(future->shared.desk))
+	if (spokei_weak_forked(future->shared.weak))
 		return SPOKE_EFORKED;
 	if (atomic_exchange_explicit(&future->has_then, true, memory_order_relaxed))
 		return SPOKE_ESTATE;
@@ -271,7 +271,7 @@ int spoke_future_then(struct spoke_future *future, spoke_call_done_fn done, void
 
 void spoke_future_cancel(struct spoke_future *future)
 {
-	if (is_over(future) || spokei_desk_forked(future->shared.desk) ||
+	if (is_over(future) || spokei_weak_forked(future->shared.weak) ||
 	    atomic_exchange_explicit(&future->cancelled, true, memory_order_relaxed))
 		return;
 	/* Without its consumer the future has ended, or is about to. */
@@ -282,21 +282,21 @@ void spoke_future_cancel(struct spoke_future *future)
 
 int spoke_future_wait(struct spoke_future *future)
 {
-	const struct spoke_env *env = future->shared.desk->env;
+	const struct spoke_env *env = future->shared.weak->env;
 	int error;
 
 	/* After the consumer has gone, the engine's thread may have ended. */
-	if (is_over(future) && spokei_desk_closed(future->shared.desk))
+	if (is_over(future) && spokei_weak_closed(future->shared.weak))
 		return SPOKE_OK;
-	if (spokei_desk_here(future->shared.desk))
+	if (spokei_weak_here(future->shared.weak))
 		return SPOKE_ETHREAD;
 	if (is_over(future))
 		return SPOKE_OK;
-	if (spokei_desk_forked(future->shared.desk))
+	if (spokei_weak_forked(future->shared.weak))
 		return SPOKE_EFORKED;
 	if (env->now(env->ctx) >= future->until_ns)
 		return SPOKE_ESTATE;
-	error = spokei_waiters_wait(&future->waiters, future->shared.desk, future->until_ns);
+	error = spokei_waiters_wait(&future->waiters, future->shared.weak, future->until_ns);
 	return error == SPOKE_ESTATE && is_over(future) ? SPOKE_OK : error;
 }
 

@@ -5,7 +5,7 @@
 #ifndef SPOKEI_CLUSTER_CONSUMER_PARTS_H
 #define SPOKEI_CLUSTER_CONSUMER_PARTS_H
 
-#include "core/engine/roll.h"
+#include "core/engine/members.h"
 #include "core/engine/task.h"
 
 #include <spoke/url.h>
@@ -15,7 +15,7 @@
 struct spokei_balancer_state;
 struct spokei_caller;
 struct spokei_consumer_settings;
-struct spokei_desk;
+struct spokei_weak;
 struct spokei_directory;
 struct spokei_filters;
 struct spokei_link;
@@ -27,7 +27,7 @@ struct spokei_tls;
 
 struct spoke_consumer {
 	struct spoke_engine *engine;
-	struct spokei_member member; /* of the engine's roll */
+	struct spokei_member member; /* of the engine's members */
 	struct spokei_link *link;    /* these nine lie in one block of memory with the consumer */
 	struct spokei_consumer_settings *settings;
 	struct spokei_tls *tls;       /* NULL: plain connections */
@@ -40,11 +40,11 @@ struct spoke_consumer {
 	struct spokei_credential_set *credentials;
 	/* ... those in force: of options, else of the service, else of all consumers */
 	const struct spokei_credentials *shown;
-	_Atomic(struct spokei_desk *) desk; /* for futures; NULL: none was made yet */
+	_Atomic(struct spokei_weak *) weak; /* for futures; NULL: none was made yet */
 	bool peers_of_file;                 /* providers bear the names that the file expects */
 	bool ended;                         /* takes no calls, and has no connections */
 	bool freed;                         /* its memory is freed with the last connection */
-	struct spokei_task bury;
+	struct spokei_task finalise;
 };
 
 /* Returns the consumer that a caller belongs to. On any thread. */

@@ -16,7 +16,7 @@
 #include "core/base/log.h"
 #include "core/base/pace.h"
 #include "core/engine/engine.h"
-#include "core/engine/roll.h"
+#include "core/engine/members.h"
 #include "core/engine/task.h"
 
 #include <spoke/engine.h>
@@ -97,7 +97,7 @@ struct spokei_keeper {
 	uint64_t end_ns;          /* after free(): deadline of the withdrawals */
 	struct spoke_alarm alarm; /* always armed: for the next due entry, or the end */
 	struct spokei_task act;   /* sends the requests, and passes lists on */
-	struct spokei_task bury;
+	struct spokei_task finalise;
 	struct spokei_cache *cache; /* NULL: none */
 	char name[SHOWN];           /* name of the registry in events */
 	size_t size;                /* of this, with the path of the cache */
@@ -140,7 +140,7 @@ static uint64_t now_of(const struct spokei_keeper *keeper)
 
 static void act_soon(struct spokei_keeper *keeper)
 {
-	spokei_engine_soon(keeper->engine, &keeper->act);
+	spokei_run_soon(keeper->engine, &keeper->act);
 }
 
 /* --- troubles */
@@ -722,7 +722,7 @@ static void keeper_act(struct spokei_task *task)
 	}
 	(void)!set_alarm(keeper, now_ns);
 	if (keeper->freed && may_end(keeper))
-		spokei_engine_dead(keeper->engine, &keeper->bury);
+		spokei_run_freeing(keeper->engine, &keeper->finalise);
 }
 
 static void keeper_due(struct spoke_alarm *alarm)
@@ -733,7 +733,7 @@ static void keeper_due(struct spoke_alarm *alarm)
 	/* Renewed at once, so that the keeper keeps its place in the wheel. */
 	(void)!set_alarm(keeper, now_ns);
 	if (keeper->freed && now_ns >= keeper->end_ns)
-		spokei_engine_dead(keeper->engine, &keeper->bury);
+		spokei_run_freeing(keeper->engine, &keeper->finalise);
 	else
 		act_soon(keeper);
 }
@@ -774,18 +774,18 @@ static void destroy(struct spokei_keeper *keeper)
 		drop_entry(keeper, entry_at(keeper->entries.next));
 }
 
-static void keeper_bury(struct spokei_task *task)
+static void keeper_finalise(struct spokei_task *task)
 {
-	struct spokei_keeper *keeper = spoke_container_of(task, struct spokei_keeper, bury);
+	struct spokei_keeper *keeper = spoke_container_of(task, struct spokei_keeper, finalise);
 	struct spoke_engine *engine = keeper->engine;
 
 	keeper->ended = true;
 	destroy(keeper);
 	if (!keeper->freed) {
-		spokei_roll_retire(engine, &keeper->member);
+		spokei_member_retire(engine, &keeper->member);
 		return;
 	}
-	spokei_roll_drop(engine, &keeper->member);
+	spokei_member_drop(&keeper->member);
 	spokei_free(engine->env, keeper, 1, keeper->size);
 }
 
@@ -797,7 +797,7 @@ void spokei_keeper_free(struct spokei_keeper *keeper)
 	keeper->up = NULL;
 	keeper->end_ns = spokei_later(now_of(keeper), END_NS);
 	if (keeper->ended || spokei_engine_forked(keeper->engine))
-		spokei_engine_dead(keeper->engine, &keeper->bury);
+		spokei_run_freeing(keeper->engine, &keeper->finalise);
 	else
 		spokei_keeper_withdraw_all(keeper);
 }
@@ -808,7 +808,7 @@ static void keeper_close(struct spokei_member *member)
 	struct spokei_keeper *keeper = spoke_container_of(member, struct spokei_keeper, member);
 
 	spokei_keeper_withdraw_all(keeper);
-	spokei_engine_dead(keeper->engine, &keeper->bury);
+	spokei_run_freeing(keeper->engine, &keeper->finalise);
 }
 
 /* The owner drains and then frees the keeper. */
@@ -901,7 +901,7 @@ static struct spokei_keeper *make(struct spoke_engine *engine,
 	keeper->retries_max = options->retries_max;
 	memcpy(keeper->cache_path, path, strlen(path) + 1);
 	keeper->act.run = keeper_act;
-	keeper->bury.run = keeper_bury;
+	keeper->finalise.run = keeper_finalise;
 	spokei_list_init(&keeper->entries);
 	keeper->member = (struct spokei_member){
 		.kind = "keeper",
@@ -952,7 +952,7 @@ int spokei_keeper_new(struct spoke_engine *engine, const struct spokei_keeper_op
 		spokei_free(engine->env, keeper, 1, keeper->size);
 		return error;
 	}
-	spokei_roll_add(engine, &keeper->member);
+	spokei_member_add(engine, &keeper->member);
 	*ret_keeper = keeper;
 	return SPOKE_OK;
 }

@@ -112,7 +112,7 @@ void spokei_directory_refresh_later(struct spokei_directory *directory)
 {
 	directory->stale = true;
 	if (directory->barren && !directory->ended)
-		spokei_engine_soon(directory->engine, &directory->check);
+		spokei_run_soon(directory->engine, &directory->check);
 }
 
 static void remove_endpoint(struct spokei_directory *directory, struct spokei_endpoint *endpoint)

@@ -273,9 +273,9 @@ bool spokei_endpoint_is_near(const char *host)
 
 /* --- life */
 
-static void endpoint_bury(struct spokei_task *task)
+static void endpoint_finalise(struct spokei_task *task)
 {
-	spokei_endpoint_free(spoke_container_of(task, struct spokei_endpoint, bury));
+	spokei_endpoint_free(spoke_container_of(task, struct spokei_endpoint, finalise));
 }
 
 /* Copies a text to *at, and moves *at behind it. Returns the copy. */
@@ -337,7 +337,7 @@ int spokei_endpoint_new(struct spokei_directory *directory,
 	endpoint->line_count = connections;
 	endpoint->options = *options;
 	endpoint->options.profile = &endpoint->profile;
-	endpoint->bury.run = endpoint_bury;
+	endpoint->finalise.run = endpoint_finalise;
 	for (uint32_t i = 0; i < connections; i++)
 		endpoint->lines[i].endpoint = endpoint;
 	endpoint->score = spokei_score_make();
@@ -370,7 +370,7 @@ void spokei_endpoint_free_if_over(struct spokei_endpoint *endpoint)
 	if (endpoint->node.next == NULL || is_busy(endpoint))
 		return;
 	spokei_list_remove(&endpoint->node);
-	spokei_engine_dead(endpoint->engine, &endpoint->bury);
+	spokei_run_freeing(endpoint->engine, &endpoint->finalise);
 }
 
 /* --- for users */

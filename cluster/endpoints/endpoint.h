@@ -63,7 +63,7 @@ struct spokei_endpoint {
 	size_t key_len;
 	size_t size; /* of this struct with lines and texts */
 	struct spoke_list node;
-	struct spokei_task bury;
+	struct spokei_task finalise;
 	struct spokei_line lines[];
 };
 

@@ -95,7 +95,7 @@ static void look_through(struct spokei_directory *directory)
 	}
 	directory->best = best;
 	if (directory->barren && is_connected(best))
-		spokei_engine_soon(directory->engine, &directory->check);
+		spokei_run_soon(directory->engine, &directory->check);
 	directory->barren = !is_connected(best);
 	directory->version += differs;
 }

@@ -9,7 +9,7 @@
 #include "cluster/lease/view.h"
 #include "core/base/log.h"
 #include "core/base/pace.h"
-#include "core/engine/roll.h"
+#include "core/engine/members.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -83,7 +83,7 @@ static void cell_give(struct spokei_lease *lease)
 	lease->life.state = SPOKEI_LEASE_NONE;
 	spokei_slab_give(&leases->cells, handle);
 	if (leases->cells.count == 0 && leases->draining && !leases->ended)
-		spokei_engine_soon(leases->engine, &leases->rest);
+		spokei_run_soon(leases->engine, &leases->rest);
 }
 
 bool spokei_lease_arm(struct spokei_lease *lease, uint64_t at_ns)
@@ -144,7 +144,7 @@ static void release_soon(struct spokei_lease *lease)
 	if (leases->ended)
 		return;
 	spokei_list_append(&leases->todo, &lease->node);
-	spokei_engine_soon(leases->engine, &leases->work);
+	spokei_run_soon(leases->engine, &leases->work);
 }
 
 /* Has the first lease of a queue send its next command then. */
@@ -154,7 +154,7 @@ static void send_soon(struct spokei_lease_queue *queue)
 
 	if (queue->node.next == NULL)
 		spokei_list_append(&leases->queues_todo, &queue->node);
-	spokei_engine_soon(leases->engine, &leases->work);
+	spokei_run_soon(leases->engine, &leases->work);
 }
 
 static struct spokei_lease_queue *make_queue(struct spoke_leases *leases, struct spoke_span name,
@@ -384,7 +384,7 @@ static void announce(struct spokei_lease *lease, const struct spokei_lease_words
 
 	if (words == NULL) {
 		spokei_list_append(&leases->untold, &lease->node);
-		spokei_engine_soon(leases->engine, &leases->tell);
+		spokei_run_soon(leases->engine, &leases->tell);
 		return;
 	}
 	tell(lease, words);
@@ -420,7 +420,7 @@ static void holding_begins(struct spokei_lease *lease)
 	lease->uses = NULL;
 	if (leases->held == 1 || life->end_ns < leases->earliest_ns)
 		leases->earliest_ns = life->end_ns;
-	spokei_early_add(leases->engine, &leases->early);
+	spokei_run_first(leases->engine, &leases->early);
 	(void)spokei_lease_arm(lease,
 			       life->fixed ? life->end_ns
 					   : spokei_lease_renewal_due(life->sent_ns,
@@ -436,7 +436,7 @@ static void holding_ends(struct spokei_lease *lease)
 	lease->done = NULL;
 	spokei_lease_unlist(lease);
 	if (leases->held == 0)
-		spokei_early_drop(&leases->early);
+		spokei_run_first_end(&leases->early);
 }
 
 /* Adapts lists, counters and the timer to the new state. */
@@ -808,7 +808,7 @@ static void command_done(struct spokei_redis_ask *ask, int error, struct spokei_
 
 	command->cell = 0;
 	spokei_slab_give(&leases->commands, copy.cell);
-	spokei_engine_soon(leases->engine, &leases->work);
+	spokei_run_soon(leases->engine, &leases->work);
 	if (lease == NULL)
 		return;
 	releasing = lease->life.state == SPOKEI_LEASE_RETURNING ||
@@ -1074,9 +1074,9 @@ void spokei_leases_end(struct spoke_leases *leases)
 	forget_commands(leases);
 	spokei_task_drop(&leases->work);
 	spokei_task_drop(&leases->rest);
-	spokei_early_drop(&leases->early);
-	spokei_engine_soon(leases->engine, &leases->tell);
-	spokei_engine_dead(leases->engine, &leases->end);
+	spokei_run_first_end(&leases->early);
+	spokei_run_soon(leases->engine, &leases->tell);
+	spokei_run_freeing(leases->engine, &leases->end);
 }
 
 static void leases_rest(struct spokei_task *task)
@@ -1099,7 +1099,7 @@ static void leases_drain(struct spokei_member *member)
 		if (spokei_lease_is_ask(&lease->life))
 			happen_now(lease, SPOKEI_LEASE_CLOSE, NULL);
 	}
-	spokei_engine_soon(leases->engine, &leases->rest);
+	spokei_run_soon(leases->engine, &leases->rest);
 }
 
 /* The store's clock went on while the machine slept: everything is due, and all timers are late.

@@ -9,9 +9,9 @@
 #include "cluster/lease/use.h"
 #include "cluster/lease/view.h"
 #include "core/base/pace.h"
-#include "core/engine/desk.h"
 #include "core/engine/future.h"
-#include "core/engine/roll.h"
+#include "core/engine/members.h"
+#include "core/engine/weak.h"
 #include "core/text/encoding.h"
 
 #include <spoke/engine.h>
@@ -55,21 +55,21 @@ static void free_memory(struct spoke_leases *leases)
 static void finalise(struct spokei_task *task)
 {
 	struct spoke_leases *leases = spoke_container_of(task, struct spoke_leases, end);
-	struct spokei_desk *desk = atomic_load_explicit(&leases->desk, memory_order_acquire);
+	struct spokei_weak *weak = atomic_load_explicit(&leases->weak, memory_order_acquire);
 
 	if (!spokei_list_empty(&leases->untold) || leases->cells.count > 0 ||
-	    (leases->freed && !spokei_desk_close(desk))) {
-		spokei_engine_dead(leases->engine, task);
+	    (leases->freed && !spokei_weak_close(weak))) {
+		spokei_run_freeing(leases->engine, task);
 		return;
 	}
 	if (!leases->freed) {
-		spokei_roll_retire(leases->engine, &block_of(leases)->member);
+		spokei_member_retire(leases->engine, &block_of(leases)->member);
 		return;
 	}
 	/* It may be queued with nothing to tell. */
 	spokei_task_drop(&leases->tell);
-	spokei_desk_drop(desk);
-	spokei_roll_drop(leases->engine, &block_of(leases)->member);
+	spokei_weak_drop(weak);
+	spokei_member_drop(&block_of(leases)->member);
 	free_memory(leases);
 }
 
@@ -80,7 +80,7 @@ void spoke_leases_free(struct spoke_leases *leases)
 	spokei_engine_refresh(leases->engine);
 	leases->freed = true;
 	spokei_leases_end(leases);
-	spokei_engine_dead(leases->engine, &leases->end);
+	spokei_run_freeing(leases->engine, &leases->end);
 }
 
 static void leases_close(struct spokei_member *member)
@@ -148,7 +148,7 @@ static int leases_new(struct spoke_engine *engine, const struct spoke_leases_opt
 		spokei_free(engine->env, block, 1, sizeof(*block));
 		return error;
 	}
-	spokei_roll_add(engine, &block->member);
+	spokei_member_add(engine, &block->member);
 	*ret_leases = leases;
 	return SPOKE_OK;
 }
@@ -335,7 +335,7 @@ enum {
 struct spoke_lease_future {
 	struct spokei_future shared;
 	struct spokei_lease_mirror mirror; /* the argument of the lease's callbacks */
-	struct spoke_leases *leases;       /* while the desk is open */
+	struct spoke_leases *leases;       /* while the weak handle is open */
 	struct spokei_lease_clock clock;
 	struct spokei_waiters told;
 	struct spokei_waiters released;
@@ -388,7 +388,7 @@ static void finish_ask(struct spoke_lease_future *future, const struct spoke_lea
 {
 	keep_answer(future, answer);
 	(void)spokei_future_mark(&future->shared, TOLD);
-	spokei_waiters_end(&future->told, future->shared.desk);
+	spokei_waiters_end(&future->told, future->shared.weak);
 }
 
 /* The share of the lease stays with one that is held. */
@@ -424,7 +424,7 @@ static int try_ask(struct spoke_lease_future *future)
 	struct spokei_lease *lease;
 	int error;
 
-	if (spokei_desk_closed(future->shared.desk))
+	if (spokei_weak_closed(future->shared.weak))
 		return SPOKE_ECLOSED;
 	if (is_given(future))
 		return SPOKE_ECANCELED;
@@ -455,7 +455,7 @@ static void begin_arrived(struct spoke_post *arrived)
 static void finish_release(struct spoke_lease_future *future, int error)
 {
 	future->released_error = error;
-	spokei_waiters_end(&future->released, future->shared.desk);
+	spokei_waiters_end(&future->released, future->shared.weak);
 	spokei_future_drop(&future->shared);
 }
 
@@ -471,7 +471,7 @@ static void release(struct spoke_lease_future *future)
 	bool held = future->held;
 	int error = SPOKE_ENOENT;
 
-	if (!spokei_desk_closed(future->shared.desk))
+	if (!spokei_weak_closed(future->shared.weak))
 		error = spoke_lease_release(future->lease, release_done, future);
 	if (error) {
 		finish_release(future, error);
@@ -489,17 +489,17 @@ static void release_arrived(struct spoke_post *arrived)
 
 /* --- futures, for any thread */
 
-static struct spoke_lease_future *make(struct spoke_leases *leases, struct spokei_desk *desk,
+static struct spoke_lease_future *make(struct spoke_leases *leases, struct spokei_weak *weak,
 				       const char *name, const struct spoke_lease_options *options)
 {
 	size_t name_size = strlen(name) + 1;
 	size_t size = sizeof(struct spoke_lease_future) + name_size;
-	struct spoke_lease_future *future = spokei_alloc_unset(desk->env, size);
+	struct spoke_lease_future *future = spokei_alloc_unset(weak->env, size);
 
 	if (future == NULL)
 		return NULL;
 	*future = (struct spoke_lease_future){
-		.shared = spokei_future_make(desk, size),
+		.shared = spokei_future_make(weak, size),
 		.leases = leases,
 		.clock = leases->clock,
 		.begin.run = begin_arrived,
@@ -529,17 +529,17 @@ int spoke_lease_start(struct spoke_leases *leases, const char *name,
 		      struct spoke_lease_future **ret_future)
 {
 	struct spoke_lease_future *future;
-	struct spokei_desk *desk;
+	struct spokei_weak *weak;
 	int error = check_start(leases, name, options);
 
 	if (error)
 		return error;
-	desk = spokei_desk_get(&leases->desk, leases->engine);
-	if (desk == NULL)
+	weak = spokei_weak_get(&leases->weak, leases->engine);
+	if (weak == NULL)
 		return SPOKE_ENOMEM;
-	future = make(leases, desk, name, options);
+	future = make(leases, weak, name, options);
 	if (future == NULL) {
-		spokei_desk_drop(desk);
+		spokei_weak_drop(weak);
 		return SPOKE_ENOMEM;
 	}
 	error = spokei_future_begin(&future->shared, &future->begin);
@@ -558,7 +558,7 @@ uint64_t spoke_lease_future_left(const struct spoke_lease_future *future)
 	uint64_t end_ns = atomic_load_explicit(&future->mirror.end_ns, memory_order_acquire);
 	uint64_t now_ns;
 
-	if (end_ns == 0 || is_given(future) || spokei_desk_forked(future->shared.desk))
+	if (end_ns == 0 || is_given(future) || spokei_weak_forked(future->shared.weak))
 		return 0;
 	now_ns = spokei_lease_clock_now(&future->clock);
 	return now_ns < end_ns ? end_ns - now_ns : 0;
@@ -572,17 +572,17 @@ struct spoke_lease spoke_lease_future_lease(const struct spoke_lease_future *fut
 	return held ? future->lease : (struct spoke_lease){ NULL, 0 };
 }
 
-/* Has the lease released, unless that was done before. A thread that is inside the desk has posted
- * before it leaves, so a later one may wait. Returns false if the leases are gone. */
+/* Has the lease released, unless that was done before. A thread that is inside the weak handle has
+ * posted before it leaves, so a later one may wait. Returns false if the leases are gone. */
 static bool give(struct spoke_lease_future *future)
 {
-	if (!spokei_desk_enter(future->shared.desk))
+	if (!spokei_weak_enter(future->shared.weak))
 		return spokei_waiters_over(&future->released);
 	if (!(spokei_future_mark(&future->shared, GIVEN) & GIVEN)) {
 		spokei_future_share(&future->shared);
-		spoke_engine_post(future->shared.desk->engine, &future->release);
+		spoke_engine_post(future->shared.weak->engine, &future->release);
 	}
-	spokei_desk_leave(future->shared.desk);
+	spokei_weak_leave(future->shared.weak);
 	return true;
 }
 
@@ -590,7 +590,7 @@ void spoke_lease_future_free(struct spoke_lease_future *future)
 {
 	if (future == NULL)
 		return;
-	if (!spokei_desk_forked(future->shared.desk))
+	if (!spokei_weak_forked(future->shared.weak))
 		(void)give(future);
 	spokei_future_drop(&future->shared);
 }
@@ -598,9 +598,9 @@ void spoke_lease_future_free(struct spoke_lease_future *future)
 /* Returns why this thread may not wait; 0: it may. */
 static int check_wait(const struct spoke_lease_future *future)
 {
-	if (spokei_desk_here(future->shared.desk))
+	if (spokei_weak_here(future->shared.weak))
 		return SPOKE_ETHREAD;
-	return spokei_desk_forked(future->shared.desk) ? SPOKE_EFORKED : SPOKE_OK;
+	return spokei_weak_forked(future->shared.weak) ? SPOKE_EFORKED : SPOKE_OK;
 }
 
 int spoke_lease_future_wait(struct spoke_lease_future *future)
@@ -608,11 +608,11 @@ int spoke_lease_future_wait(struct spoke_lease_future *future)
 	int error;
 
 	/* After the leases have gone, the engine's thread may have ended. */
-	if (is_told(future) && spokei_desk_closed(future->shared.desk))
+	if (is_told(future) && spokei_weak_closed(future->shared.weak))
 		return future->answer.error;
 	error = check_wait(future);
 	if (error == SPOKE_OK && !is_told(future))
-		error = spokei_waiters_wait(&future->told, future->shared.desk, UINT64_MAX);
+		error = spokei_waiters_wait(&future->told, future->shared.weak, UINT64_MAX);
 	return error ? error : future->answer.error;
 }
 
@@ -625,7 +625,7 @@ int spoke_lease_future_release(struct spoke_lease_future *future)
 	if (!give(future))
 		return SPOKE_ENOENT;
 	if (!spokei_waiters_over(&future->released))
-		error = spokei_waiters_wait(&future->released, future->shared.desk, UINT64_MAX);
+		error = spokei_waiters_wait(&future->released, future->shared.weak, UINT64_MAX);
 	return error ? error : future->released_error;
 }
 

@@ -68,7 +68,7 @@ void spokei_redis_link_end(struct spokei_redis_link *link, int error, const char
 	close_stream(link);
 	link->state = SPOKEI_REDIS_WAITING;
 	spokei_dialer_wait(&link->dialer);
-	spokei_engine_soon(link->engine, &link->ending);
+	spokei_run_soon(link->engine, &link->ending);
 }
 
 static void broken(struct spokei_redis_link *link, int status)
@@ -108,7 +108,7 @@ static void stop_writing(struct spokei_redis_link *link, int status)
 	link->unwritable = true;
 	link->error = status;
 	spokei_buffer_clear(&link->out);
-	spokei_engine_soon(link->engine, &link->ending);
+	spokei_run_soon(link->engine, &link->ending);
 }
 
 void spokei_redis_link_flush(struct spokei_redis_link *link)
@@ -147,7 +147,7 @@ static void write_due(struct spokei_task *task)
 void spokei_redis_link_write(struct spokei_redis_link *link)
 {
 	if (spokei_redis_link_open(link))
-		spokei_engine_last(link->engine, &link->write);
+		spokei_run_settling(link->engine, &link->write);
 }
 
 /* --- reading */

@@ -8,7 +8,7 @@
 
 #include "cluster/lease/lease.h"
 #include "cluster/lease/redis.h"
-#include "core/engine/early.h"
+#include "core/engine/engine.h"
 #include "core/memory/map.h"
 #include "core/memory/slab.h"
 
@@ -105,7 +105,7 @@ struct spokei_lease_batch {
 	uint64_t handles[SPOKEI_SCRIPT_RENEW_MAX];
 };
 
-struct spokei_desk;
+struct spokei_weak;
 struct spokei_member;
 
 struct spoke_leases {
@@ -113,7 +113,7 @@ struct spoke_leases {
 	struct spokei_redis *redis; /* NULL: ended */
 	const struct spokei_lease_settings *settings;
 	struct spokei_lease_clock clock;
-	_Atomic(struct spokei_desk *) desk; /* for futures; NULL: none was made yet */
+	_Atomic(struct spokei_weak *) weak; /* for futures; NULL: none was made yet */
 	unsigned timer_class;
 	struct spokei_slab cells;    /* struct spokei_lease; lasting, so that all can be visited */
 	struct spokei_slab commands; /* struct spokei_lease_command; lasting, too */

@@ -1081,7 +1081,7 @@ void spokei_redis_idle(struct spokei_redis *redis)
 	if (redis->freed && !spokei_redis_link_busy(&redis->commands) &&
 	    !spokei_redis_link_busy(&redis->subscriber) &&
 	    !(redis->sentinel && spokei_redis_link_busy(&redis->sentinel->link)))
-		spokei_engine_dead(redis->engine, &redis->end);
+		spokei_run_freeing(redis->engine, &redis->end);
 }
 
 static void leave(struct spokei_redis *redis)

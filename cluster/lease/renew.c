@@ -17,7 +17,7 @@ void spokei_lease_renew_soon(struct spokei_lease *lease)
 	if (lease->under || lease->node.next)
 		return;
 	spokei_list_append(&leases->due, &lease->node);
-	spokei_engine_soon(leases->engine, &leases->work);
+	spokei_run_soon(leases->engine, &leases->work);
 }
 
 /* --- sending renewals */
@@ -197,5 +197,5 @@ static void batch_done(struct spokei_redis_ask *ask, int error, struct spokei_re
 	}
 	batch->busy = false;
 	if (!leases->ended)
-		spokei_engine_soon(leases->engine, &leases->work);
+		spokei_run_soon(leases->engine, &leases->work);
 }

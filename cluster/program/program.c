@@ -6,7 +6,6 @@
 #include "core/base/env.h"
 #include "core/base/log.h"
 #include "core/engine/engine.h"
-#include "core/engine/events.h"
 
 #include <spoke/admin.h>
 #include <spoke/config.h>
@@ -70,7 +69,7 @@ static const char *cause_of(const struct spoke_program *program, int error)
 {
 	const struct spoke_engine *engine = program->engine;
 
-	if (error == SPOKE_ENOMEM || engine == NULL || engine->events->last == program->seen)
+	if (error == SPOKE_ENOMEM || engine == NULL || engine->events.last == program->seen)
 		return spoke_strerror(error);
 	return spoke_engine_why(engine);
 }
@@ -92,7 +91,7 @@ static void fail(struct spoke_program *program, int error, const char *what)
 static bool is_fine(struct spoke_program *program)
 {
 	if (program && program->engine)
-		program->seen = program->engine->events->last;
+		program->seen = program->engine->events.last;
 	return program && program->error == SPOKE_OK;
 }
 
@@ -288,7 +287,7 @@ static int run(struct spoke_program *program)
 		error = spoke_engine_run(program->engine);
 	if (error == SPOKE_OK)
 		return SPOKE_OK;
-	program->seen = program->engine->events->last; /* events of the run are no causes */
+	program->seen = program->engine->events.last; /* events of the run are no causes */
 	return error;
 }
 

@@ -7,7 +7,7 @@
 
 #include "cluster/config/config.h"
 #include "core/base/pace.h"
-#include "core/engine/roll.h"
+#include "core/engine/members.h"
 #include "core/engine/task.h"
 
 #include <spoke/link.h>
@@ -27,7 +27,7 @@ struct spokei_tls;
 
 struct spoke_provider {
 	struct spoke_engine *engine;
-	struct spokei_member member; /* of the engine's roll */
+	struct spokei_member member; /* of the engine's members */
 	struct spokei_link *link;    /* these nine lie in one block of memory with the provider */
 	struct spokei_routes *services;
 	struct spokei_filters *filters;

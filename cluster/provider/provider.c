@@ -66,14 +66,14 @@ static void provider_finalise(struct spokei_task *task)
 	struct spoke_provider *provider = spoke_container_of(task, struct spoke_provider, finalise);
 
 	if (!provider->freed) {
-		spokei_roll_retire(provider->engine, &provider->member);
+		spokei_member_retire(provider->engine, &provider->member);
 		return;
 	}
 	if (!spokei_listen_group_free(provider->listeners)) {
-		spokei_engine_dead(provider->engine, task);
+		spokei_run_freeing(provider->engine, task);
 		return;
 	}
-	spokei_roll_drop(provider->engine, &provider->member);
+	spokei_member_drop(&provider->member);
 	spokei_request_end_orphans(provider->link);
 	spokei_request_free(provider->spare);
 	spokei_routes_fini(provider->services);
@@ -106,7 +106,7 @@ void spoke_provider_free(struct spoke_provider *provider)
 	provider->freed = true;
 	spokei_provider_end(provider);
 	if (provider->link->alive == 0)
-		spokei_engine_dead(provider->engine, &provider->finalise);
+		spokei_run_freeing(provider->engine, &provider->finalise);
 }
 
 /* Returns whether the connection is too old for its first bytes to be still on their way. */
@@ -519,7 +519,7 @@ static void begin_life(struct spoke_provider *provider, const struct spoke_provi
 		.woke = provider_woke,
 		.free = provider_free,
 	};
-	spokei_roll_add(provider->engine, &provider->member);
+	spokei_member_add(provider->engine, &provider->member);
 }
 
 static struct spoke_provider *alloc_block(struct spoke_engine *engine)

@@ -356,7 +356,7 @@ static void publish_again(struct spoke_alarm *alarm)
 	struct spokei_registration *registration =
 		spoke_container_of(alarm, struct spokei_registration, retry);
 
-	spokei_engine_soon(alarm->engine, &registration->publish);
+	spokei_run_soon(alarm->engine, &registration->publish);
 }
 
 static void publish_all(struct spokei_task *task)
@@ -396,7 +396,7 @@ void spokei_registration_changed(struct spokei_registration *registration)
 	registration->warmup_ms = (values->of[SPOKEI_KEY_WARMUP] + MS - 1) / MS;
 	while ((service = spokei_routes_next(provider->services, service)) != NULL)
 		service->listed = 0;
-	spokei_engine_soon(provider->engine, &registration->publish);
+	spokei_run_soon(provider->engine, &registration->publish);
 }
 
 int spokei_registration_check(const struct spokei_registration *registration,

@@ -12,7 +12,6 @@
 #include "core/base/log.h"
 #include "core/engine/engine.h"
 #include "core/engine/figures.h"
-#include "core/engine/slow.h"
 #include "core/text/encoding.h"
 #include "core/value/builder.h"
 #include "core/value/shape.h"

@@ -3,13 +3,13 @@
  * The engine as the wings above it use it: the state of the turn, the queues of the turn, the
  * wheel. The order of a turn is the same in every environment:
  *
- *   begin    the clock is read; `early` runs; members are notified when the machine has slept
+ *   begin    the clock is read; `first` runs; members are notified when the machine has slept
  *   ready    sockets are read (the functions of the watches)
  *            In the turn, sources that no descriptor tells are read first: core/engine/source.h
  *   turn     the wheel advances to the time of begin, never to now, so that arrived data is read
- *            before any timeout is checked; then posts of other threads; then `soon`: completions
- *   settle   the clock is read again if there are tasks on `last` (this turn's timers are armed,
- *            one write per connection, handshakes); then `dead`: memory is freed
+ *            before any timeout is checked; then posts of other threads; then completions
+ *   settle   the clock is read again if there are tasks to settle (this turn's timers are armed,
+ *            one write per connection, handshakes); then memory is freed
  *
  * A late turn (it began long after the wheel wanted it) polls again without waiting before its
  * wheel advances, because the first poll after a stall may report only some of the ready sockets.
@@ -36,13 +36,29 @@
 #define SPOKEI_ENGINE_LATE_ROUNDS 16u
 #define SPOKEI_ENGINE_SCRATCH 262144u /* bytes */
 
-struct spokei_events;
 struct spokei_log;
 struct spokei_slow;
 struct spoke_engine_options;
 struct spoke_loop_up;
 struct spoke_timer;
 struct spoke_wheel;
+
+/* A function that runs first in each turn: right after the clock was read, before any descriptor is
+ * read and before any other callback. It ends things in time even if the process was frozen:
+ * timers fire too late for that, because the wheel advances after the descriptors are read.
+ * Embedded in its owner, zero-initialised with `begin` set. */
+struct spokei_early {
+	struct spoke_list node; /* next == NULL: it does not run */
+	/* The time is engine->begin_ns. May call users, which may call anything; may add and remove
+	 * any such function. */
+	void (*begin)(struct spokei_early *early);
+};
+
+/* The most recent events; the oldest is forgotten. */
+struct spokei_events {
+	uint64_t last;            /* number of the newest; 0: none */
+	struct spoke_event *ring; /* SPOKE_EVENTS entries, number n at n % SPOKE_EVENTS */
+};
 
 /* The first member of struct spokei_engine_parts, which has the rest. */
 struct spoke_engine {
@@ -59,15 +75,13 @@ struct spoke_engine {
 	/* In a turn: when this round began. Outside of one: when spokei_engine_refresh() read the
 	 * clock. */
 	uint64_t begin_ns;
-	uint64_t settle_ns;   /* second clock reading, valid for tasks on `last` */
+	uint64_t settle_ns;   /* second clock reading, valid for tasks that settle */
 	bool settle_old;      /* users' code has run since that reading */
 	uint64_t due_ns;      /* when the wheel wanted to be advanced, as of the last settle */
 	uint64_t wheel_ns;    /* target of the last advance of the wheel */
 	uint64_t late_ns;     /* how late this turn began; 0: in time */
-	uint64_t late_max_ns; /* from here on a turn is late: the option, or less by note_interval()
-			       */
-	void (*woke)(struct spoke_engine *engine); /* notifies the roll that the machine slept */
-	unsigned late_rounds;                      /* extra rounds of this late turn so far */
+	uint64_t late_max_ns; /* from here on a turn is late */
+	unsigned late_rounds; /* extra rounds of this late turn so far */
 	unsigned alarm_class;
 	unsigned forks; /* forks counted when the engine was made ... */
 	/* ... and now; the same variable if the environment does not count them */
@@ -84,32 +98,35 @@ struct spoke_engine {
 	bool late_told;       /* this late turn is counted; the wheel has not advanced since */
 	bool crowded;         /* more than one descriptor was ready in the round before */
 	atomic_bool stopping; /* the run ends when this turn does; any thread */
-	_Atomic(uintptr_t) runner;    /* the thread that runs a turn now, 0: none; for a user's loop
-					 the thread that ran the last turn. Any thread reads it. */
-	_Atomic(void *) thread;       /* its own thread, to be joined; NULL: none */
-	struct spoke_list early;      /* runs first: struct spokei_early, see core/engine/early.h */
-	struct spoke_list soon;       /* completions: after the wheel */
-	struct spoke_list last;       /* when the turn ends */
-	struct spoke_list dead;       /* nothing dies inside a turn */
-	struct spoke_list sources;    /* those that are awake: see core/engine/source.h */
-	struct spokei_mailbox posted; /* the only door from other threads */
-	struct spoke_list roll;       /* members: struct spokei_member, see core/engine/roll.h */
-	struct spoke_list retired;    /* members that are drained but not freed */
-	struct spokei_task drain;     /* notifies new members of the drain */
-	struct spoke_list signals;    /* watched signals: struct spoke_signal */
+	_Atomic(uintptr_t) runner; /* the thread that runs a turn now, 0: none; for a user's loop
+				      the thread that ran the last turn. Any thread reads it. */
+	_Atomic(void *) thread;    /* its own thread, to be joined; NULL: none */
+	struct spoke_list first;   /* struct spokei_early: run when the turn begins */
+	struct spoke_list completions; /* tasks: run after the wheel */
+	struct spoke_list settling;    /* tasks: run when the turn ends */
+	struct spoke_list freeing;     /* tasks: run last, because nothing is freed inside a turn */
+	struct spoke_list sources;     /* those that are awake: see core/engine/source.h */
+	struct spokei_mailbox posted;  /* the only door from other threads */
+	struct spoke_list members;     /* struct spokei_member, see core/engine/members.h */
+	struct spoke_list retired;     /* members that are drained but not freed */
+	struct spokei_task drain;      /* notifies new members of the drain */
+	struct spoke_list signals;     /* watched signals: struct spoke_signal */
 	struct spokei_log *log;
-	struct spokei_events *events;
+	struct spokei_events events;
 	uint64_t stats[SPOKE_STAT_COUNT];
 	/* SPOKEI_ENGINE_SCRATCH bytes, lent to a reader until it returns. They are not initialised,
 	 * so that unused pages are never touched. */
 	unsigned char *scratch;
 	struct spoke_histogram *latency; /* of answered calls */
 	struct spoke_list figures;       /* of methods: see core/engine/figures.h */
-	struct spokei_slow *slow; /* calls and requests: see core/engine/slow.h; NULL: none */
-	uint64_t pool_told_ns;    /* time of the last event about a busy pool; 0: none */
+	struct spokei_slow *slow;        /* calls and requests: see there; NULL: none */
+	uint64_t pool_told_ns;           /* time of the last event about a busy pool; 0: none */
 	/* A sentence without an event, and the newest event when it was set. */
 	uint64_t why_after;
 	char why[SPOKE_EVENT_TEXT]; /* "": none */
+	/* Until when a drain may serve requests of peers that go on to send them: until its limit.
+	 * A drain without a limit has one for them. 0: there is no drain. */
+	uint64_t drain_serves_ns;
 };
 
 /* Returns the options that the engine was made with, without their texts. */
@@ -228,8 +245,8 @@ static inline uint64_t spokei_engine_deadline(const struct spoke_engine *engine,
 	return engine->begin_ns + (left_ns > held_up_ns ? left_ns - held_up_ns : 0);
 }
 
-/* Returns the time for tasks on `last`: the reading of settle, or a new one if users' code has run
- * since, which may have taken long. */
+/* Returns the time for tasks that settle: the reading of settle, or a new one if users' code has
+ * run since, which may have taken long. */
 static inline uint64_t spokei_engine_settled(struct spoke_engine *engine)
 {
 	if (SPOKEI_UNLIKELY(engine->settle_old)) {
@@ -239,25 +256,42 @@ static inline uint64_t spokei_engine_settled(struct spoke_engine *engine)
 	return engine->settle_ns;
 }
 
-static inline void spokei_engine_soon(struct spoke_engine *engine, struct spokei_task *task)
+/* Has early->begin() called when a turn begins, each time. Does nothing if it is already. */
+static inline void spokei_run_first(struct spoke_engine *engine, struct spokei_early *early)
 {
-	spokei_task_put(&engine->soon, task);
+	if (early->node.next == NULL)
+		spokei_list_append(&engine->first, &early->node);
 }
 
-static inline void spokei_engine_last(struct spoke_engine *engine, struct spokei_task *task)
+/* Ends that, also from within begin(). The memory may be freed then. */
+static inline void spokei_run_first_end(struct spokei_early *early)
 {
-	spokei_task_put(&engine->last, task);
+	if (early->node.next)
+		spokei_list_remove(&early->node);
 }
 
-static inline void spokei_engine_dead(struct spoke_engine *engine, struct spokei_task *task)
+/* Has a completion run in this turn, after the wheel. */
+static inline void spokei_run_soon(struct spoke_engine *engine, struct spokei_task *task)
 {
-	spokei_task_put(&engine->dead, task);
+	spokei_task_put(&engine->completions, task);
+}
+
+/* Has a task run when the turn ends. */
+static inline void spokei_run_settling(struct spoke_engine *engine, struct spokei_task *task)
+{
+	spokei_task_put(&engine->settling, task);
+}
+
+/* Has a task run that frees memory, after all others of the turn. */
+static inline void spokei_run_freeing(struct spoke_engine *engine, struct spokei_task *task)
+{
+	spokei_task_put(&engine->freeing, task);
 }
 
 static inline bool spokei_engine_has_tasks(const struct spoke_engine *engine)
 {
-	return !spokei_list_empty(&engine->soon) || !spokei_list_empty(&engine->last) ||
-	       !spokei_list_empty(&engine->dead);
+	return !spokei_list_empty(&engine->completions) || !spokei_list_empty(&engine->settling) ||
+	       !spokei_list_empty(&engine->freeing);
 }
 
 /* Converts the wheel's status codes to errors of spoke. */
@@ -273,6 +307,9 @@ void spokei_event(struct spoke_engine *engine, int error, const char *format, ..
 SPOKEI_PRINTF(2, 3)
 void spokei_event_of_peer(struct spoke_engine *engine, const char *format, ...);
 
+/* Returns the oldest event whose number is at least `number`; NULL: there is none yet. */
+const struct spoke_event *spokei_events_find(const struct spoke_engine *engine, uint64_t number);
+
 /* Returns the number of the newest event, for spokei_why_end(). */
 uint64_t spokei_why_begin(const struct spoke_engine *engine);
 
@@ -285,6 +322,10 @@ int spokei_why_end(struct spoke_engine *engine, uint64_t begun, int error, const
 SPOKEI_PRINTF(2, 3)
 void spokei_why_set(struct spoke_engine *engine, const char *format, ...);
 
+/* Sets the sentence to `what` and the text of an error; names the limit of timers if that is
+ * reached. */
+void spokei_why_explain(struct spoke_engine *engine, int error, const char *what);
+
 /* The same for an event of a user of the wheel. */
 SPOKEI_PRINTF(4, 5)
 void spokei_event_of(struct spoke_engine *engine, enum spoke_event_user user, int error,
@@ -294,10 +335,6 @@ void spokei_event_of(struct spoke_engine *engine, enum spoke_event_user user, in
  * is borrowed for the engine's life. Returns 0 or ELIMIT. */
 int spokei_engine_class(struct spoke_engine *engine, const char *name,
 			void (*due)(struct spoke_timer *timer, void *arg), unsigned *ret_class);
-
-/* Notes that a peer is checked by an interval as short as this. From now on a turn is late from
- * half of the shortest such interval on, and never later than the option says. 0 is no interval. */
-void spokei_engine_note_interval(struct spoke_engine *engine, uint64_t interval_ns);
 
 /* Returns a number for a call: the next one, never 0. */
 static inline uint32_t spokei_engine_number(struct spoke_engine *engine)

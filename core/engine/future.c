@@ -8,28 +8,28 @@
 
 void spokei_future_drop(struct spokei_future *future)
 {
-	struct spokei_desk *desk = future->desk;
+	struct spokei_weak *weak = future->weak;
 
 	if (atomic_fetch_sub_explicit(&future->shares, 1, memory_order_acq_rel) > 1)
 		return;
-	spokei_free(desk->env, future->bytes, 1, future->bytes_len);
-	spokei_free(desk->env, future, 1, future->size);
-	spokei_desk_drop(desk);
+	spokei_free(weak->env, future->bytes, 1, future->bytes_len);
+	spokei_free(weak->env, future, 1, future->size);
+	spokei_weak_drop(weak);
 }
 
 bool spokei_future_post(struct spokei_future *future, struct spoke_post *post)
 {
-	if (!spokei_desk_enter(future->desk))
+	if (!spokei_weak_enter(future->weak))
 		return false;
 	spokei_future_share(future);
-	spoke_engine_post(future->desk->engine, post);
-	spokei_desk_leave(future->desk);
+	spoke_engine_post(future->weak->engine, post);
+	spokei_weak_leave(future->weak);
 	return true;
 }
 
 int spokei_future_begin(struct spokei_future *future, struct spoke_post *post)
 {
-	if (spokei_engine_here(future->desk->engine)) {
+	if (spokei_engine_here(future->weak->engine)) {
 		spokei_future_share(future);
 		post->run(post);
 	} else if (!spokei_future_post(future, post)) {
@@ -41,7 +41,7 @@ int spokei_future_begin(struct spokei_future *future, struct spoke_post *post)
 
 unsigned char *spokei_future_bytes(struct spokei_future *future, size_t len)
 {
-	future->bytes = spokei_alloc_unset(future->desk->env, len);
+	future->bytes = spokei_alloc_unset(future->weak->env, len);
 	future->bytes_len = len;
 	return future->bytes;
 }
@@ -102,31 +102,31 @@ static struct spokei_waiter *wake_some(const struct spoke_env *env, struct spoke
 
 static void wake_called(struct spokei_task *task)
 {
-	struct spokei_desk *desk = spoke_container_of(task, struct spokei_desk, wake);
-	struct spokei_waiter *waiter = desk->called;
+	struct spokei_weak *weak = spoke_container_of(task, struct spokei_weak, wake);
+	struct spokei_waiter *waiter = weak->called;
 
-	desk->called = NULL;
+	weak->called = NULL;
 	while (waiter)
-		waiter = wake_some(desk->env, waiter);
-	spokei_desk_drop(desk);
+		waiter = wake_some(weak->env, waiter);
+	spokei_weak_drop(weak);
 }
 
 /* A waiter may give up before it is woken. */
-void spokei_waiters_end(struct spokei_waiters *waiters, struct spokei_desk *desk)
+void spokei_waiters_end(struct spokei_waiters *waiters, struct spokei_weak *weak)
 {
 	struct spokei_waiter *waiter = atomic_exchange_explicit(&waiters->first, &closed_list,
 								memory_order_acq_rel);
 
-	if (waiter && desk->called == NULL) {
-		spokei_desk_share(desk);
-		desk->wake.run = wake_called;
-		spokei_engine_dead(desk->engine, &desk->wake);
+	if (waiter && weak->called == NULL) {
+		spokei_weak_share(weak);
+		weak->wake.run = wake_called;
+		spokei_run_freeing(weak->engine, &weak->wake);
 	}
 	while (waiter) {
 		struct spokei_waiter *next = waiter->next;
 
-		waiter->next = desk->called;
-		desk->called = waiter;
+		waiter->next = weak->called;
+		weak->called = waiter;
 		waiter = next;
 	}
 }
@@ -161,9 +161,9 @@ static bool join(struct spokei_waiters *waiters, struct spokei_waiter *waiter)
 	return true;
 }
 
-int spokei_waiters_wait(struct spokei_waiters *waiters, struct spokei_desk *desk, uint64_t until_ns)
+int spokei_waiters_wait(struct spokei_waiters *waiters, struct spokei_weak *weak, uint64_t until_ns)
 {
-	const struct spoke_env *env = desk->env;
+	const struct spoke_env *env = weak->env;
 	struct spokei_waiter *waiter;
 	int error = make_waiter(env, &waiter);
 

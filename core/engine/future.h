@@ -5,7 +5,7 @@
 #ifndef SPOKEI_CORE_ENGINE_FUTURE_H
 #define SPOKEI_CORE_ENGINE_FUTURE_H
 
-#include "core/engine/desk.h"
+#include "core/engine/weak.h"
 
 struct spokei_waiter;
 
@@ -15,7 +15,7 @@ struct spokei_waiter;
  * engine's thread; other threads post. Embedded at the beginning of the future's memory.
  */
 struct spokei_future {
-	struct spokei_desk *desk;
+	struct spokei_weak *weak;
 	size_t size;          /* of the future, from here on */
 	unsigned char *bytes; /* of its result; NULL: none */
 	size_t bytes_len;
@@ -24,10 +24,10 @@ struct spokei_future {
 };
 
 /* Returns the beginning of a future of this size, with the user's share. It takes over a share of
- * the desk. */
-static inline struct spokei_future spokei_future_make(struct spokei_desk *desk, size_t size)
+ * the weak handle. */
+static inline struct spokei_future spokei_future_make(struct spokei_weak *weak, size_t size)
 {
-	return (struct spokei_future){ .desk = desk, .size = size, .shares = 1 };
+	return (struct spokei_future){ .weak = weak, .size = size, .shares = 1 };
 }
 
 /* Adds a share. Any thread that has one. */
@@ -51,12 +51,12 @@ static inline unsigned spokei_future_mark(struct spokei_future *future, unsigned
 	return atomic_fetch_or_explicit(&future->marks, mark, memory_order_acq_rel);
 }
 
-/* Posts to the engine's thread, with a share that the post drops. Returns false if the desk is
- * closed. */
+/* Posts to the engine's thread, with a share that the post drops. Returns false if the weak handle
+ * is closed. */
 bool spokei_future_post(struct spokei_future *future, struct spoke_post *post);
 
 /* Runs the post that begins the work: now on the engine's thread, later on any other. Returns 0, or
- * ECLOSED if the desk is closed; the future is freed then. */
+ * ECLOSED if the weak handle is closed; the future is freed then. */
 SPOKE_MUST_USE int spokei_future_begin(struct spokei_future *future, struct spoke_post *post);
 
 /* Allocates bytes for the result, once. Returns NULL without memory. */
@@ -78,14 +78,14 @@ bool spokei_waiters_over(const struct spokei_waiters *waiters);
 
 /* Wakes the threads that wait, soon, because the event has happened; later ones do not wait. They
  * see everything that the engine's thread wrote before. On the engine's thread, once. */
-void spokei_waiters_end(struct spokei_waiters *waiters, struct spokei_desk *desk);
+void spokei_waiters_end(struct spokei_waiters *waiters, struct spokei_weak *weak);
 
 /*
  * Waits until the event has happened, or until `until_ns`; blocks. Any thread but the engine's,
- * with a share of the desk. Returns 0, ESTATE (it has not happened by then), EUNSUPPORTED (there
- * are no threads) or ENOMEM.
+ * with a share of the weak handle. Returns 0, ESTATE (it has not happened by then), EUNSUPPORTED
+ * (there are no threads) or ENOMEM.
  */
-SPOKE_MUST_USE int spokei_waiters_wait(struct spokei_waiters *waiters, struct spokei_desk *desk,
+SPOKE_MUST_USE int spokei_waiters_wait(struct spokei_waiters *waiters, struct spokei_weak *weak,
 				       uint64_t until_ns);
 
 #endif

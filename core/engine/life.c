@@ -1,45 +1,287 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of an engine: how it is made, run and freed. */
+/* The life of an engine: how it is made, run, drained and freed, with its members and the signals
+ * that it watches. */
 #include "core/engine/figures.h"
+#include "core/engine/members.h"
+#include "core/engine/notify.h"
 #include "core/engine/parts.h"
-#include "core/engine/roll.h"
-#include "core/engine/signals.h"
-#include "core/engine/slow.h"
 
 #include <spoke/host.h>
 
 #include <errno.h>
+#include <signal.h>
 
-#define LATE_NS UINT64_C(50000000)
-#define POSTS_DEEP 16 /* rounds of posts by posts that an end waits for */
+/* --- members */
+
+void spokei_member_add(struct spoke_engine *engine, struct spokei_member *member)
+{
+	SPOKE_ASSERT(member->node.next == NULL);
+	member->drained = false;
+	member->closed = false;
+	spokei_list_append(&engine->members, &member->node);
+	if (engine->ending)
+		spokei_run_soon(engine, &engine->drain);
+}
+
+void spokei_member_drop(struct spokei_member *member)
+{
+	if (member->node.next != NULL)
+		spokei_list_remove(&member->node);
+}
+
+void spokei_member_retire(struct spoke_engine *engine, struct spokei_member *member)
+{
+	spokei_member_drop(member);
+	spokei_list_append(&engine->retired, &member->node);
+}
+
+static void close_member(struct spokei_member *member)
+{
+	if (member->closed)
+		return;
+	member->closed = true;
+	member->drained = true;
+	member->close(member);
+}
+
+static void drain_member(struct spokei_member *member)
+{
+	if (member->drained)
+		return;
+	if (member->drain == NULL) {
+		close_member(member);
+		return;
+	}
+	member->drained = true;
+	member->drain(member);
+}
+
+static void wake_member(struct spokei_member *member)
+{
+	if (member->woke && !member->closed)
+		member->woke(member);
+}
+
+/* Each member is back in the list before it is notified, so that it can leave from there; so are
+ * the members whose turn has not come. */
+static void tell_all(struct spoke_engine *engine, void (*tell)(struct spokei_member *member))
+{
+	struct spoke_list batch;
+
+	spokei_list_init(&batch);
+	spokei_list_move(&engine->members, &batch);
+	while (!spokei_list_empty(&batch)) {
+		struct spoke_list *node = batch.next;
+
+		spokei_list_unlink(node);
+		spokei_list_append(&engine->members, node);
+		tell(spoke_container_of(node, struct spokei_member, node));
+	}
+}
+
+void spokei_members_close_all(struct spoke_engine *engine)
+{
+	tell_all(engine, close_member);
+}
+
+void spokei_members_wake_all(struct spoke_engine *engine)
+{
+	tell_all(engine, wake_member);
+}
+
+/* Frees the retired members. */
+static void free_members(struct spoke_engine *engine)
+{
+	while (!spokei_list_empty(&engine->retired)) {
+		struct spokei_member *member = spoke_container_of(spokei_list_first(
+									  &engine->retired),
+								  struct spokei_member, node);
+
+		spokei_list_remove(&member->node);
+		member->free(member);
+	}
+}
+
+/* The task of an engine that ends: drains its members, or closes them once the time is over. */
+static void members_end(struct spokei_task *task)
+{
+	struct spoke_engine *engine = spoke_container_of(task, struct spoke_engine, drain);
+
+	if (engine->closing)
+		spokei_members_close_all(engine);
+	else
+		tell_all(engine, drain_member);
+}
+
+/* --- signals */
+
+static void cancel_signals(struct spoke_engine *engine)
+{
+	while (!spokei_list_empty(&engine->signals))
+		(void)spoke_signal_cancel(spoke_container_of(spokei_list_first(&engine->signals),
+							     struct spoke_signal, node));
+}
+
+static void signal_ready(struct spoke_watch *watch, unsigned io)
+{
+	struct spoke_signal *signal = spoke_container_of(watch, struct spoke_signal, watch);
+	const struct spoke_env *env = signal->engine->env;
+
+	(void)io;
+	if (env->signals->take(env->ctx, watch->fd))
+		signal->came(signal);
+}
 
 static int fold_errno(int error)
 {
-	return error == -ENOMEM ? SPOKE_ENOMEM : SPOKE_ESYSTEM;
+	switch (error) {
+	case -EINVAL:
+		return SPOKE_EINVAL;
+	case -ENOMEM:
+		return SPOKE_ENOMEM;
+	default:
+		return SPOKE_ESYSTEM;
+	}
 }
+
+int spoke_signal_watch(struct spoke_engine *engine, struct spoke_signal *signal, int number,
+		       void (*came)(struct spoke_signal *signal))
+{
+	const struct spoke_env *env = engine->env;
+	int fd;
+	int error = spokei_engine_check(engine);
+
+	if (error)
+		return error;
+	if (env->signals == NULL)
+		return SPOKE_EUNSUPPORTED;
+	if (signal->engine)
+		return SPOKE_EEXIST;
+	error = env->signals->open(env->ctx, number, &fd);
+	if (error)
+		return fold_errno(error);
+	*signal = (struct spoke_signal){
+		.watch = { .ready = signal_ready, .fd = fd },
+		.engine = engine,
+		.came = came,
+	};
+	spokei_list_append(&engine->signals, &signal->node);
+	env->loop->watch(engine->loop, &signal->watch, SPOKE_IO_READ);
+	return SPOKE_OK;
+}
+
+bool spoke_signal_cancel(struct spoke_signal *signal)
+{
+	struct spoke_engine *engine = signal->engine;
+	const struct spoke_env *env;
+
+	if (engine == NULL)
+		return false;
+	env = engine->env;
+	env->loop->watch(engine->loop, &signal->watch, 0);
+	env->signals->close(env->ctx, signal->watch.fd);
+	spokei_list_remove(&signal->node);
+	signal->engine = NULL;
+	return true;
+}
+
+/* --- drain */
+
+/* How long peers may go on to send requests in a drain without a limit. */
+#define SERVES_MAX_NS UINT64_C(60000000000)
+
+/* The drain timeout is over: the remaining members are closed. */
+static void drain_ended(struct spoke_alarm *alarm)
+{
+	alarm->engine->closing = true;
+	spokei_members_close_all(alarm->engine);
+}
+
+int spoke_engine_drain(struct spoke_engine *engine, uint64_t timeout_ns)
+{
+	int error = spokei_engine_check(engine);
+
+	if (error)
+		return error;
+	if (timeout_ns == UINT64_MAX)
+		(void)spoke_alarm_cancel(&spokei_engine_parts(engine)->drain_end);
+	else
+		error = spoke_alarm_after(engine, &spokei_engine_parts(engine)->drain_end,
+					  timeout_ns, drain_ended);
+	if (error)
+		return error;
+	engine->drain_serves_ns = spokei_later(engine->env->now(engine->env->ctx),
+					       timeout_ns == UINT64_MAX ? SERVES_MAX_NS
+									: timeout_ns);
+	engine->ending = true;
+	engine->drained = false;
+	spokei_notify_stopping(engine);
+	spokei_run_soon(engine, &engine->drain);
+	return SPOKE_OK;
+}
+
+/* The first signal drains the engine, the next one ends the drain. */
+static void ender_came(struct spoke_signal *signal)
+{
+	struct spoke_engine *engine = signal->engine;
+	uint64_t timeout_ns = spokei_engine_parts(engine)->ender_came
+				      ? 0
+				      : spokei_engine_parts(engine)->enders_ns;
+
+	spokei_engine_parts(engine)->ender_came = true;
+	spokei_event(engine, SPOKE_OK, "a signal asks the engine to end%s",
+		     timeout_ns == 0 ? " at once" : "");
+	if (spoke_engine_drain(engine, timeout_ns) != SPOKE_OK)
+		spoke_engine_stop(engine);
+}
+
+int spoke_engine_drain_on_signals(struct spoke_engine *engine, uint64_t timeout_ns)
+{
+	static const int numbers[SPOKEI_ENGINE_ENDERS] = { SIGTERM, SIGINT };
+	int error = spokei_engine_check(engine);
+	bool again;
+
+	if (error)
+		return error;
+	again = spokei_engine_parts(engine)->enders[0].engine != NULL;
+	for (int i = 0; !again && !error && i < SPOKEI_ENGINE_ENDERS; i++)
+		error = spoke_signal_watch(engine, &spokei_engine_parts(engine)->enders[i],
+					   numbers[i], ender_came);
+	if (error) {
+		for (int i = 0; i < SPOKEI_ENGINE_ENDERS; i++)
+			(void)spoke_signal_cancel(&spokei_engine_parts(engine)->enders[i]);
+		return error;
+	}
+	spokei_engine_parts(engine)->enders_ns = timeout_ns;
+	return SPOKE_OK;
+}
+
+/* --- making an engine, running and freeing it */
+
+#define LATE_NS UINT64_C(50000000)
+#define POSTS_DEEP 16 /* rounds of posts by posts that an end waits for */
 
 static void init_engine(struct spoke_engine *engine, const struct spoke_engine_options *options)
 {
 	const struct spoke_env *env = engine->env;
 
 	engine->log = &spokei_engine_parts(engine)->log;
-	engine->events = &spokei_engine_parts(engine)->events;
 	engine->latency = &spokei_engine_parts(engine)->latency;
 	engine->native = options->native != NULL;
 	engine->late_max_ns = options->late_ns ? options->late_ns : LATE_NS;
 	engine->begin_ns = env->now(env->ctx);
 	engine->due_ns = UINT64_MAX;
-	spokei_sleep_init(&spokei_engine_parts(engine)->sleep, env, engine->begin_ns);
+	spokei_engine_parts(engine)->sleep.looked_ns = engine->begin_ns;
+	spokei_engine_parts(engine)->sleep.ahead_ns = env->boot_now(env->ctx) - engine->begin_ns;
 	engine->forks = env->forks ? *env->forks : 0;
 	engine->forks_now = env->forks ? env->forks : &engine->forks;
-	engine->drain.run = spokei_roll_end;
-	engine->woke = spokei_roll_wake_all;
-	spokei_list_init(&engine->early);
-	spokei_list_init(&engine->soon);
-	spokei_list_init(&engine->last);
-	spokei_list_init(&engine->dead);
+	engine->drain.run = members_end;
+	spokei_list_init(&engine->first);
+	spokei_list_init(&engine->completions);
+	spokei_list_init(&engine->settling);
+	spokei_list_init(&engine->freeing);
 	spokei_list_init(&engine->sources);
-	spokei_list_init(&engine->roll);
+	spokei_list_init(&engine->members);
 	spokei_list_init(&engine->retired);
 	spokei_list_init(&engine->signals);
 	spokei_list_init(&engine->figures);
@@ -58,8 +300,7 @@ static void free_memory(struct spoke_engine *engine)
 	const struct spoke_env *env = engine->env;
 
 	spokei_free(env, engine->scratch, 1, SPOKEI_ENGINE_SCRATCH);
-	spokei_events_fini(engine->events, env);
-	spokei_slow_free(engine);
+	spokei_free(env, engine->events.ring, SPOKE_EVENTS, sizeof(*engine->events.ring));
 	spokei_figures_free_all(engine);
 	spokei_free(env, engine->wheel_memory, 1, engine->wheel_size);
 	spokei_free(env, engine, 1, sizeof(struct spokei_engine_parts));
@@ -108,7 +349,9 @@ int spoke_engine_new(const struct spoke_engine_options *options, struct spoke_en
 		goto err_after_alloc;
 	error = SPOKE_ENOMEM;
 	engine->scratch = spokei_alloc_unset(env, SPOKEI_ENGINE_SCRATCH);
-	if (engine->scratch == NULL || !spokei_events_init(engine->events, env))
+	/* The memory is first touched when events come. */
+	engine->events.ring = spokei_alloc_unset(env, SPOKE_EVENTS * sizeof(*engine->events.ring));
+	if (engine->scratch == NULL || engine->events.ring == NULL)
 		goto err_after_alloc;
 	error = env->loop->open(env->ctx, with->native, &spokei_engine_up, engine, &engine->loop);
 	if (error) {
@@ -140,10 +383,10 @@ int spoke_engine_log(struct spoke_engine *engine, const char *level)
 static void run_tasks(struct spoke_engine *engine)
 {
 	while (spokei_engine_has_tasks(engine)) {
-		(void)spokei_task_run_all(&engine->soon, NULL, 0);
+		(void)spokei_task_run_all(&engine->completions, NULL, 0);
 		engine->settle_ns = engine->env->now(engine->env->ctx);
-		(void)spokei_task_run_all(&engine->last, NULL, 0);
-		(void)spokei_task_run_all(&engine->dead, NULL, 0);
+		(void)spokei_task_run_all(&engine->settling, NULL, 0);
+		(void)spokei_task_run_all(&engine->freeing, NULL, 0);
 	}
 }
 
@@ -185,14 +428,14 @@ static void destroy(struct spoke_engine *engine)
 	spokei_engine_refresh(engine);
 	engine->ending = true;
 	engine->closing = true;
-	spokei_roll_close_all(engine);
+	spokei_members_close_all(engine);
 	run_all(engine); /* and closes members that callbacks make meanwhile */
-	spokei_roll_free_all(engine);
+	free_members(engine);
 	run_all(engine);
 	loop->retire(engine->loop);
 	run_all(engine);
-	spokei_signals_cancel_all(engine);
-	SPOKE_ASSERT(spokei_list_empty(&engine->roll));
+	cancel_signals(engine);
+	SPOKE_ASSERT(spokei_list_empty(&engine->members));
 	(void)spoke_wheel_stop(engine->wheel, NULL, NULL);
 	loop->close(engine->loop);
 	free_memory(engine);

@@ -5,8 +5,6 @@
 
 #include "core/base/log.h"
 #include "core/engine/engine.h"
-#include "core/engine/events.h"
-#include "core/engine/sleep.h"
 
 #include <spoke/engine.h>
 #include <spoke/histogram.h>
@@ -20,6 +18,12 @@ struct spokei_engine_class {
 	struct spoke_engine *engine;
 	void (*due)(struct spoke_timer *timer, void *arg);
 	unsigned wheel_class;
+};
+
+/* The two clocks at the last look for a sleep of the machine. */
+struct spokei_sleep {
+	uint64_t looked_ns; /* of env->now() */
+	uint64_t ahead_ns;  /* upper bound of the boot-time clock's lead then; it may wrap */
 };
 
 enum spokei_notify_state {
@@ -43,18 +47,16 @@ struct spokei_notify {
 
 struct spokei_engine_parts {
 	struct spoke_engine engine; /* first: the pointer that others have */
+	struct spokei_log log;
+	struct spoke_histogram latency;
 	struct spokei_sleep sleep;
 	unsigned classes_count;
 	struct spokei_engine_class classes[SPOKE_WHEEL_CLASSES_MAX];
-	uint64_t drain_serves_ns;     /* see spokei_drain_serves_until(); 0: there is no drain */
-	struct spoke_alarm drain_end; /* when the rest is closed */
+	struct spoke_alarm drain_end;                     /* when the rest is closed */
 	struct spoke_signal enders[SPOKEI_ENGINE_ENDERS]; /* the signals that drain the engine */
 	uint64_t enders_ns;                               /* the timeout of that drain */
 	bool ender_came;                                  /* one of these signals did */
 	struct spokei_notify notify;
-	struct spokei_log log;
-	struct spokei_events events;
-	struct spoke_histogram latency;
 	struct spoke_engine_options options; /* as given; without texts */
 };
 
@@ -63,11 +65,11 @@ static inline struct spokei_engine_parts *spokei_engine_parts(struct spoke_engin
 	return (struct spokei_engine_parts *)engine;
 }
 
-/* The functions that the loop calls: the turn. */
-extern const struct spoke_loop_up spokei_engine_up;
-
 /* Makes the wheel at begin_ns, with the class of alarms. */
 int spokei_engine_make_wheel(struct spoke_engine *engine,
 			     const struct spoke_engine_options *options);
+
+/* The functions that the loop calls: the turn. */
+extern const struct spoke_loop_up spokei_engine_up;
 
 #endif

@@ -44,11 +44,8 @@ static inline void spokei_source_end(struct spokei_source *source)
 		spokei_list_remove(&source->node);
 }
 
-/* Serves those that have something. Returns how many of them for the first time in this turn. */
-unsigned spokei_sources_serve(struct spoke_engine *engine);
-
-/* As look() and lull() of struct spoke_loop_up. */
-enum spoke_loop_found spokei_sources_look(struct spoke_engine *engine);
-bool spokei_sources_lull(struct spoke_engine *engine);
+/* As poll() and prepare_to_sleep() of struct spoke_loop_up. */
+enum spoke_loop_found spokei_sources_poll(struct spoke_engine *engine);
+bool spokei_sources_sleep(struct spoke_engine *engine);
 
 #endif

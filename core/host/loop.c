@@ -140,7 +140,7 @@ static void turn(struct host_loop *loop)
 /* Returns whether the loop must not sleep. */
 static bool is_disturbed(struct host_loop *loop)
 {
-	return loop->up->lull && loop->up->lull(loop->arg);
+	return loop->up->prepare_to_sleep && loop->up->prepare_to_sleep(loop->arg);
 }
 
 /* --- rounds of a user's loop */
@@ -291,10 +291,10 @@ static enum spoke_loop_found glance(struct host_loop *loop)
 {
 	enum spoke_loop_found found = SPOKE_LOOP_ALL_TELL;
 
-	if (loop->up->look == NULL)
+	if (loop->up->poll == NULL)
 		return found;
 	for (unsigned i = 0; i < GLANCES; i++) {
-		found = loop->up->look(loop->arg);
+		found = loop->up->poll(loop->arg);
 		if (found != SPOKE_LOOP_NOTHING)
 			break;
 	}
@@ -607,5 +607,5 @@ const struct spoke_loop spokei_host_loop = {
 	.offload = host_loop_offload,
 	.pool_limit = host_loop_pool_limit,
 	.pool_look = host_loop_pool_look,
-	.lulls = true,
+	.prepares_to_sleep = true,
 };

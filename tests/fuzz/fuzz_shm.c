@@ -99,7 +99,7 @@ static void go_on(uint8_t way)
 		break;
 	case 2:
 		(void)spokei_stream_shm.wants(&rig.stream, way / 5 % 4);
-		(void)spokei_sources_lull(rig.engine);
+		(void)spokei_sources_sleep(rig.engine);
 		break;
 	case 3:
 		(void)spokei_stream_shm.shut(&rig.stream);

@@ -2,8 +2,6 @@
 /* The registry under test, with a record of all its notifications; see zoorig.h. */
 #define _GNU_SOURCE
 #include "tests/integration/zoorig.h"
-#include "core/engine/events.h"
-
 #include "core/engine/engine.h"
 
 #include <spoke/host.h>
@@ -166,8 +164,8 @@ int zoorig_end(uint64_t number)
 
 bool zoorig_said(const char *words)
 {
-	for (size_t i = 0; i < rig.engine->events->last; i++) {
-		const struct spoke_event *event = spokei_events_find(rig.engine->events, i + 1);
+	for (size_t i = 0; i < rig.engine->events.last; i++) {
+		const struct spoke_event *event = spokei_events_find(rig.engine, i + 1);
 
 		if (event && strstr(event->text, words))
 			return true;

@@ -234,8 +234,8 @@ void sim_link_taken(struct sim_end *end);
  * told when its next timer is due, and takes the time before for it. */
 uint64_t sim_late_of(const struct sim_process *process);
 
-/* Returns the delay from which on a turn of the process is late. */
-uint64_t sim_late_from(const struct sim_process *process);
+/* From this delay on a turn reads all sockets before it times out calls. */
+#define SIM_LATE_NS (50 * MS)
 
 /* Returns the largest delay of a turn in which the process may time out a peer. */
 uint64_t sim_judges_until(const struct sim_process *process);

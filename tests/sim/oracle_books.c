@@ -160,9 +160,9 @@ static struct sums add_up(struct sim_process *process, const struct spokei_link 
 /* Returns whether connections that were closed in this turn may wait for their end in the next one:
  * closed by another task, by a handshake at the end, or by a write into a ring. Until then their
  * requests count, and the tokens that they show. */
-static bool may_reap(const struct sim_process *process)
+static bool may_free(const struct sim_process *process)
 {
-	return !spokei_list_empty(&process->engine->soon);
+	return !spokei_list_empty(&process->engine->completions);
 }
 
 static void check_link(struct sim_process *process, const struct spokei_link *link)
@@ -170,7 +170,7 @@ static void check_link(struct sim_process *process, const struct spokei_link *li
 	struct sim_world *world = process->world;
 	struct sums sums = add_up(process, link);
 
-	if (may_reap(process))
+	if (may_free(process))
 		sums.serving = link->serving_count;
 	if (sums.queued != link->queued || sums.held != link->held) {
 		sim_violation(
@@ -228,7 +228,7 @@ static void check_calls(const struct sim_consumer *consumer)
 	waiting = consumer->consumer->link->pending_count;
 	if (waiting < under_way ||
 	    (waiting - under_way > connections_that_showed(consumer->consumer->link) &&
-	     !may_reap(&consumer->process)))
+	     !may_free(&consumer->process)))
 		sim_violation(world, SIM_S9, "consumer %u reports %u waiting attempts, but %u wait",
 			      consumer->process.number, waiting, under_way);
 }

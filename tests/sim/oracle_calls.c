@@ -34,7 +34,7 @@ static uint64_t end_of(const struct sim_call *call)
 static uint64_t flood_most_ns(const struct sim_call *call)
 {
 	uint64_t read_ns = call->by->process.world->plan->flood_ns;
-	uint64_t most_ns = 3 * (sim_late_from(&call->by->process) + 2 * read_ns);
+	uint64_t most_ns = 3 * (SIM_LATE_NS + 2 * read_ns);
 
 	return sim_repeats(call) ? most_ns * (call->by->plan->calls.retries + 1) : most_ns;
 }
@@ -188,7 +188,7 @@ static void check_late(struct sim_world *world, const struct sim_call *call, int
 	const struct sim_end *end = call->stream ? &call->stream->ends[0] : NULL;
 
 	if (error != SPOKE_ETIMEOUT || call->writes != 1 || end == NULL || end->fd < 0 ||
-	    end->arrived == end->taken || sim_late_of(process) <= sim_late_from(process))
+	    end->arrived == end->taken || sim_late_of(process) <= SIM_LATE_NS)
 		return;
 	if (end->taken_ns < world->virt.now_ns && end->again_ns < world->virt.now_ns &&
 	    end->arrived_ns < world->virt.now_ns)

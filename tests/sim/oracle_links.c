@@ -11,7 +11,6 @@
 #include <string.h>
 
 #define TICK_NS MS
-#define LATE_NS (50 * MS) /* a turn this late reads all sockets before it times out a peer */
 #define MISSES 3u
 #define MUTE 4u                /* intervals until the first bytes must arrive ... */
 #define MUTE_NS (240 * SECOND) /* ... or this long, if that is longer */
@@ -21,13 +20,6 @@ static uint64_t interval_of(const struct sim_process *process)
 	return sim_is_provider(process)
 		       ? ((const struct sim_provider *)process)->plan->heartbeat_ns
 		       : ((const struct sim_consumer *)process)->plan->heartbeat_ns;
-}
-
-uint64_t sim_late_from(const struct sim_process *process)
-{
-	uint64_t half_ns = interval_of(process) / 2;
-
-	return half_ns < LATE_NS ? half_ns : LATE_NS;
 }
 
 uint64_t sim_judges_until(const struct sim_process *process)

@@ -180,7 +180,7 @@ static SPOKEI_NOINLINE void answer_turn(struct spokei_conn *conn, const struct r
 	if (conn->state == SPOKEI_CONN_CLOSED || conn->paused & SPOKEI_PAUSED_FULL)
 		return;
 	if (spokei_conn_has_next(conn) || spokei_stream_pending(&conn->stream) > 0)
-		spokei_engine_soon(spokei_conn_engine(conn), &conn->resume);
+		spokei_run_soon(spokei_conn_engine(conn), &conn->resume);
 	else
 		conn->paused = 0;
 }
@@ -201,7 +201,7 @@ void spokei_conn_answer(struct spokei_serving *serving, struct spokei_message *m
 	else if (two_way)
 		answer(conn, &to, message);
 	if (conn->ending)
-		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
+		spokei_run_settling(spokei_conn_engine(conn), &conn->settle);
 }
 
 static struct spokei_serving *first_serving(struct spoke_list *list)
@@ -232,7 +232,7 @@ void spokei_conn_expire(struct spokei_conn *conn)
 		return;
 	answer_turn(conn, &to, &message);
 	if (conn->ending)
-		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
+		spokei_run_settling(spokei_conn_engine(conn), &conn->settle);
 }
 
 void spokei_conn_abandon(struct spokei_conn *conn, bool all)

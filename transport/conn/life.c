@@ -174,7 +174,7 @@ void spokei_conn_close(struct spokei_conn *conn, int error)
 	spokei_task_drop(&conn->settle);
 	spokei_task_drop(&conn->resume);
 	spokei_stream_close(&conn->stream);
-	spokei_engine_soon(engine, &conn->end);
+	spokei_run_soon(engine, &conn->end);
 }
 
 void spokei_conn_close_with(struct spokei_conn *conn, enum spoke_stat stat, int error)
@@ -376,7 +376,7 @@ static void open_stream(struct spokei_conn *conn)
 	/* The stream may be a plain socket from now on, which holds nothing. */
 	conn->holds &= conn->stream.layered;
 	if (!conn->stream.accepted || conn->stream.layered)
-		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
+		spokei_run_settling(spokei_conn_engine(conn), &conn->settle);
 	spokei_conn_arm(conn);
 }
 
@@ -414,7 +414,7 @@ static void free_conn(struct spokei_task *task)
 	spokei_identity_drop(conn->identity);
 	spokei_cells_give(&link->cells, conn);
 	if (--link->alive == 0 && link->end)
-		spokei_engine_dead(link->engine, link->end);
+		spokei_run_freeing(link->engine, link->end);
 }
 
 /* Ends its calls and requests, and reports the end. */
@@ -427,7 +427,7 @@ static void finalise(struct spokei_task *task)
 	if (conn->up)
 		conn->up->changed(conn->up_arg, conn, conn->error);
 	conn->end.run = free_conn;
-	spokei_engine_dead(spokei_conn_engine(conn), &conn->end);
+	spokei_run_freeing(spokei_conn_engine(conn), &conn->end);
 }
 
 void spokei_conn_finish(struct spokei_conn *conn)
@@ -443,7 +443,7 @@ void spokei_conn_finish(struct spokei_conn *conn)
 	/* A side that only calls announces nothing: it just ends. */
 	if (conn->link->serve)
 		spokei_conn_announce(conn);
-	spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
+	spokei_run_settling(spokei_conn_engine(conn), &conn->settle);
 }
 
 void spokei_conn_finish_stream(struct spokei_stream *stream)
@@ -562,8 +562,6 @@ static void set_limits(struct spokei_link *link, const struct spokei_link_limits
 	link->unproven.spare_max = SPOKEI_UNPROVEN_SPARE;
 	if (unproven_max > 0 && unproven_max < link->unproven.frame_max)
 		link->unproven.frame_max = unproven_max;
-	spokei_engine_note_interval(link->engine, limits->heartbeat_ns);
-	spokei_engine_note_interval(link->engine, limits->idle_close_ns);
 }
 
 int spokei_link_init(struct spokei_link *link, struct spoke_engine *engine,
@@ -628,7 +626,7 @@ void spokei_link_end(struct spokei_link *link, struct spokei_task *end)
 						     struct spokei_conn, node),
 				  SPOKE_ECLOSED);
 	if (link->alive == 0)
-		spokei_engine_dead(link->engine, end);
+		spokei_run_freeing(link->engine, end);
 }
 
 struct spokei_conn *spokei_link_make_room(struct spokei_link *link)

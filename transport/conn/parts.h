@@ -129,7 +129,7 @@ static inline void spokei_conn_wrote(struct spokei_conn *conn, size_t len)
 
 	spokei_count(engine, SPOKE_STAT_MESSAGES_WRITTEN);
 	*conn->queued += len;
-	spokei_engine_last(engine, &conn->settle);
+	spokei_run_settling(engine, &conn->settle);
 }
 
 /* Lends memory to the empty output buffer. */

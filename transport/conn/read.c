@@ -4,7 +4,7 @@
  * receiver: replies to calls, requests to the handler, events to the connection. And the end of the
  * peer's bytes.
  */
-#include "core/engine/roll.h"
+#include "core/engine/members.h"
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 #include "transport/stream/stream.h"
@@ -166,7 +166,7 @@ static SPOKEI_NOINLINE bool has_crossed(struct spokei_conn *conn)
 {
 	const struct spoke_engine *engine = spokei_conn_engine(conn);
 	const uint64_t limit_ns = conn->link->limits.goodbye_ns;
-	const uint64_t until_ns = conn->wire->probes ? spokei_drain_serves_until(engine) : 0;
+	const uint64_t until_ns = conn->wire->probes ? engine->drain_serves_ns : 0;
 
 	if (conn->state != SPOKEI_CONN_FINISHING || conn->since[SPOKEI_LIMIT_NOTICE] == 0 ||
 	    conn->readonly)
@@ -202,7 +202,7 @@ static void note_last(struct spokei_conn *conn, const struct spokei_message *mes
 	if (!message->last)
 		return;
 	conn->ending = true;
-	spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
+	spokei_run_settling(spokei_conn_engine(conn), &conn->settle);
 }
 
 static void deliver_request(struct spokei_conn *conn, const struct spokei_message *message)
@@ -324,7 +324,7 @@ static void deliver_readonly(struct spokei_conn *conn)
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
 	spokei_conn_announce(conn);
-	spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
+	spokei_run_settling(spokei_conn_engine(conn), &conn->settle);
 	conn->up->event(conn->up_arg, conn, SPOKEI_LINK_EVENT_READONLY);
 }
 
@@ -787,7 +787,7 @@ static void read_pending(struct spokei_conn *conn)
 	while (may_read(conn) && !spokei_engine_forked(spokei_conn_engine(conn)) &&
 	       spokei_stream_pending(&conn->stream) > 0) {
 		if (reads++ == PENDING_READS) {
-			spokei_engine_soon(spokei_conn_engine(conn), &conn->resume);
+			spokei_run_soon(spokei_conn_engine(conn), &conn->resume);
 			return;
 		}
 		(void)read_some(conn);
@@ -838,7 +838,7 @@ void spokei_conn_resume(struct spokei_task *task)
 	note_frame(conn, any);
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
-	spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
+	spokei_run_settling(spokei_conn_engine(conn), &conn->settle);
 	finish_read(conn);
 }
 
@@ -848,12 +848,12 @@ void spokei_conn_ready(struct spoke_watch *ready, unsigned io)
 
 	/* Such a stream may have to read in order to write, and to write in order to read. */
 	if (SPOKEI_UNLIKELY(conn->stream.layered)) {
-		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
+		spokei_run_settling(spokei_conn_engine(conn), &conn->settle);
 		io = SPOKE_IO_READ | SPOKE_IO_WRITE;
 	}
 	if (io & SPOKE_IO_WRITE && conn->output == SPOKEI_OUTPUT_BLOCKED) {
 		conn->output = SPOKEI_OUTPUT_WRITABLE;
-		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
+		spokei_run_settling(spokei_conn_engine(conn), &conn->settle);
 	}
 	if (io & SPOKE_IO_READ)
 		(void)spokei_conn_read(conn);

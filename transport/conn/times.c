@@ -380,7 +380,7 @@ static void check_limits(struct spokei_conn *conn)
 		return;
 	if (limit == SPOKEI_LIMIT_NOTICE) { /* the peer counts as having answered */
 		conn->readonly = true;
-		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
+		spokei_run_settling(spokei_conn_engine(conn), &conn->settle);
 		return;
 	}
 	/* With a reason it had failed before. */

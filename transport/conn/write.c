@@ -161,7 +161,7 @@ void spokei_conn_finish_pending(struct spokei_pending *pending, int error,
 	engine->settle_old = true;
 	pending->done(pending, &outcome);
 	if (conn->ending)
-		spokei_engine_last(engine, &conn->settle);
+		spokei_run_settling(engine, &conn->settle);
 }
 
 void spokei_conn_cancel(struct spokei_pending *pending, int error)
@@ -281,7 +281,7 @@ static inline int begin_call(struct spokei_conn *conn, struct spokei_pending *pe
 	spokei_list_append(&conn->pendings.fresh, &pending->node);
 	conn->link->pending_count++;
 	conn->link->asked = true;
-	spokei_engine_last(engine, &conn->settle);
+	spokei_run_settling(engine, &conn->settle);
 	return 0;
 }
 
@@ -368,7 +368,7 @@ static void unpause(struct spokei_conn *conn)
 	if (conn->paused & SPOKEI_PAUSED_TURN || spokei_buffer_len(&conn->held) > 0 ||
 	    (conn->wire->in_order && spokei_conn_has_next(conn)) ||
 	    spokei_stream_pending(&conn->stream) > 0) {
-		spokei_engine_soon(engine, &conn->resume);
+		spokei_run_soon(engine, &conn->resume);
 		return;
 	}
 	conn->paused = 0;

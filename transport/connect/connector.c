@@ -147,7 +147,7 @@ static void set_state(struct spokei_connector *connector, enum spokei_connector_
 	connector->state = state;
 	connector->error = error;
 	if (connector->young) {
-		spokei_engine_soon(connector->engine, &connector->news);
+		spokei_run_soon(connector->engine, &connector->news);
 		return;
 	}
 	spokei_task_drop(&connector->news);
@@ -522,7 +522,6 @@ static bool make_conn(struct spokei_connector *connector)
 		connector->conn->profile = connector->profile;
 		connector->conn->profile_id = connector->profile->id;
 		connector->conn->heartbeat_ns = connector->profile->heartbeat_ns;
-		spokei_engine_note_interval(connector->engine, connector->profile->heartbeat_ns);
 	}
 	if (error == 0)
 		return true;
@@ -571,7 +570,7 @@ static void free_connector(struct spokei_task *task)
 static void free_if_alone(struct spokei_connector *connector)
 {
 	if (connector->conn == NULL && !connector->dialer.resolving)
-		spokei_engine_dead(connector->engine, &connector->end);
+		spokei_run_freeing(connector->engine, &connector->end);
 }
 
 static struct spokei_connector *connector_of(struct spokei_dialer *dialer)

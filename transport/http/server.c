@@ -164,7 +164,7 @@ static void shut_down(struct spokei_http_conn *conn)
 	disarm(conn);
 	spokei_stream_close(&conn->stream);
 	spokei_count(engine, SPOKE_STAT_CLOSED);
-	spokei_engine_dead(engine, &conn->finalise);
+	spokei_run_freeing(engine, &conn->finalise);
 }
 
 void spokei_http_close(struct spokei_http_conn *conn)
@@ -188,7 +188,7 @@ int spokei_http_detach(struct spokei_http_conn *conn)
 	leave(conn);
 	conn->state = CLOSED;
 	disarm(conn);
-	spokei_engine_dead(conn->server->engine, &conn->finalise);
+	spokei_run_freeing(conn->server->engine, &conn->finalise);
 	return fd;
 }
 

@@ -6,7 +6,7 @@
 #include "core/base/env.h"
 #include "core/base/pace.h"
 
-#include "core/engine/desk.h"
+#include "core/engine/weak.h"
 #include "transport/listen/handoff.h"
 #include "transport/listen/quota.h"
 
@@ -37,7 +37,7 @@ struct spokei_listen_group {
 	} at[SPOKEI_LISTENERS_MAX];
 	size_t own_count;
 	size_t joined_count;
-	_Atomic(struct spokei_desk *) desk; /* by which other groups reach it; NULL: none has */
+	_Atomic(struct spokei_weak *) weak; /* by which other groups reach it; NULL: none has */
 	_Atomic(struct shared_addresses *) shared; /* NULL: none */
 	struct spoke_list takers;                  /* handoffs to groups that joined this one */
 	unsigned taker_count;
@@ -356,8 +356,8 @@ bool spokei_listen_group_joined(const struct spokei_listen_group *group)
 static int ask_for_connections(struct spokei_listen_group *group, struct spokei_listen_group *first)
 {
 	struct spokei_handoff_ends ends = {
-		.first = spokei_desk_get(&first->desk, first->engine),
-		.second = spokei_desk_get(&group->desk, group->engine),
+		.first = spokei_weak_get(&first->weak, first->engine),
+		.second = spokei_weak_get(&group->weak, group->engine),
 		.joined = taker_joined,
 		.arrive = take_handed,
 		.first_arg = first,
@@ -368,8 +368,8 @@ static int ask_for_connections(struct spokei_listen_group *group, struct spokei_
 	if (ends.first && ends.second)
 		handoff = spokei_handoff_new(group->engine->env, &ends);
 	if (handoff == NULL) {
-		spokei_desk_drop(ends.first);
-		spokei_desk_drop(ends.second);
+		spokei_weak_drop(ends.first);
+		spokei_weak_drop(ends.second);
 		return SPOKE_ENOMEM;
 	}
 	group->handoff = handoff;
@@ -508,15 +508,15 @@ static void free_shared(struct spokei_listen_group *group)
 bool spokei_listen_group_free(struct spokei_listen_group *group)
 {
 	const struct spoke_env *env;
-	struct spokei_desk *desk;
+	struct spokei_weak *weak;
 
 	if (group == NULL)
 		return true;
 	env = group->engine->env;
-	desk = atomic_load_explicit(&group->desk, memory_order_acquire);
-	if (!spokei_desk_close(desk))
+	weak = atomic_load_explicit(&group->weak, memory_order_acquire);
+	if (!spokei_weak_close(weak))
 		return false;
-	spokei_desk_drop(desk);
+	spokei_weak_drop(weak);
 	while (group->taker_count > 0)
 		drop_taker(group, taker_at(group, 0));
 	spokei_handoff_drop(group->handoff);

@@ -21,30 +21,32 @@ void spokei_handoff_drop(struct spokei_handoff *handoff)
 	if (handoff == NULL ||
 	    atomic_fetch_sub_explicit(&handoff->shares, 1, memory_order_acq_rel) > 1)
 		return;
-	spokei_desk_drop(handoff->first);
-	spokei_desk_drop(handoff->second);
+	spokei_weak_drop(handoff->first);
+	spokei_weak_drop(handoff->second);
 	spokei_free(handoff->env, handoff, 1, sizeof(*handoff));
 }
 
-/* Posts to the engine of a desk; the post holds a reference. Returns false when the desk is closed.
+/* Posts to the engine of a weak handle; the post holds a reference. Returns false when the weak
+ * handle is closed.
  */
-static bool post(struct spokei_handoff *handoff, struct spokei_desk *desk,
+static bool post(struct spokei_handoff *handoff, struct spokei_weak *weak,
 		 struct spoke_post *message)
 {
-	if (!spokei_desk_enter(desk))
+	if (!spokei_weak_enter(weak))
 		return false;
 	add_share(handoff);
-	spoke_engine_post(desk->engine, message);
-	spokei_desk_leave(desk);
+	spoke_engine_post(weak->engine, message);
+	spokei_weak_leave(weak);
 	return true;
 }
 
-/* A desk is closed before its owner is freed, so an open one proves that the owner exists. */
+/* A weak handle is closed before its owner is freed, so an open one proves that the owner exists.
+ */
 static void run_joined(struct spoke_post *arrived)
 {
 	struct spokei_handoff *handoff = spoke_container_of(arrived, struct spokei_handoff, join);
 
-	if (spokei_desk_closed(handoff->first))
+	if (spokei_weak_closed(handoff->first))
 		spokei_handoff_drop(handoff);
 	else
 		handoff->joined(handoff->first_arg, handoff);

@@ -11,7 +11,7 @@
 #ifndef SPOKEI_TRANSPORT_LISTEN_HANDOFF_H
 #define SPOKEI_TRANSPORT_LISTEN_HANDOFF_H
 
-#include "core/engine/desk.h"
+#include "core/engine/weak.h"
 
 #include <spoke/engine.h>
 
@@ -29,8 +29,8 @@ struct spokei_handoff {
 	const struct spoke_env *env;
 	_Atomic(unsigned) shares; /* references */
 	_Atomic(bool) posted;     /* `arrived` is under way */
-	struct spokei_desk *first;
-	struct spokei_desk *second;
+	struct spokei_weak *first;
+	struct spokei_weak *second;
 	struct spoke_post join;
 	struct spoke_post arrived;
 	void (*joined)(void *first, struct spokei_handoff *handoff);
@@ -47,8 +47,8 @@ struct spokei_handoff {
 /* The two ends. The desks belong to their owners; the handoff takes over a reference to each when
  * it is made. */
 struct spokei_handoff_ends {
-	struct spokei_desk *first;
-	struct spokei_desk *second;
+	struct spokei_weak *first;
+	struct spokei_weak *second;
 	/* On the first's thread: offers may begin. Passes a reference to the receiver. */
 	void (*joined)(void *first, struct spokei_handoff *handoff);
 	/* On the second's thread: a connection can be taken. */

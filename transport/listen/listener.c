@@ -471,7 +471,7 @@ void spokei_listener_free(struct spokei_listener *listener)
 	watch(listener, 0);
 	engine->env->net->close(engine->env->ctx, listener->watch.fd);
 	drop_spare(listener);
-	spokei_engine_dead(engine, &listener->end);
+	spokei_run_freeing(engine, &listener->end);
 }
 
 const struct spoke_address *spokei_listener_address(const struct spokei_listener *listener)

@@ -355,7 +355,7 @@ static void watch_ready(struct spoke_watch *watch, unsigned io)
 	/* A process that writes it piece by piece gets time to continue. */
 	if (file->settle_ns == UINT64_MAX)
 		file->settle_ns = env->now(env->ctx) + SETTLE_NS;
-	spokei_engine_soon(file->engine, &file->work);
+	spokei_run_soon(file->engine, &file->work);
 }
 
 static void unwatch(struct file *file)
@@ -891,7 +891,7 @@ static void clock_due(struct spoke_alarm *clock)
 
 	/* Armed here, because it cannot fail: the wheel's place is free. */
 	(void)!spoke_alarm_after(file->engine, clock, IDLE_NS, clock_due);
-	spokei_engine_soon(file->engine, &file->work);
+	spokei_run_soon(file->engine, &file->work);
 }
 
 /* Arms the clock for the next due time. */
@@ -947,7 +947,7 @@ static void work(struct spokei_task *task)
 	if (!has_any(file, has_line))
 		give_mark(file);
 	if (file->clear)
-		spokei_engine_soon(file->engine, &file->work);
+		spokei_run_soon(file->engine, &file->work);
 	set_clock(file);
 }
 
@@ -960,7 +960,7 @@ static void put(struct file *file, struct file_entry *entry, bool wanted)
 	spokei_list_append(&file->entries, &entry->node);
 	entry->wanted = wanted;
 	entry->state = ASKED;
-	spokei_engine_soon(file->engine, &file->work);
+	spokei_run_soon(file->engine, &file->work);
 }
 
 static void want(void *registry, struct spoke_registry_entry *of)

@@ -54,7 +54,7 @@ struct spokei_zoo_handle {
 	bool inside;            /* inside a library function that calls back */
 	bool given_up;          /* constant once set, so that any thread may read it */
 	struct spoke_work work; /* closes the session */
-	struct spokei_task bury;
+	struct spokei_task finalise;
 };
 
 static void keep(struct spokei_zoo_session *session);
@@ -215,7 +215,7 @@ static void look(struct spokei_zoo_handle *handle)
 		return;
 	wait_ns = ask(handle);
 	if (spoke_alarm_after(engine, &handle->due, wait_ns, handle_due))
-		spokei_engine_soon(engine, &handle->look); /* no timer is left: poll every turn */
+		spokei_run_soon(engine, &handle->look); /* no timer is left: poll every turn */
 }
 
 static void handle_due(struct spoke_alarm *alarm)
@@ -366,7 +366,7 @@ static int new_handle(struct spokei_zoo_session *session, const char *servers)
 	}
 	/* Numeric addresses do not change. */
 	(void)zoo_set_servers_resolution_delay(handle->zh, -1);
-	spokei_engine_soon(engine, &handle->look);
+	spokei_run_soon(engine, &handle->look);
 	session->handle = handle;
 	return SPOKE_OK;
 }
@@ -379,9 +379,10 @@ static void close_session(struct spoke_work *work)
 	(void)zookeeper_close(spoke_container_of(work, struct spokei_zoo_handle, work)->zh);
 }
 
-static void handle_bury(struct spokei_task *task)
+static void handle_finalise(struct spokei_task *task)
 {
-	struct spokei_zoo_handle *handle = spoke_container_of(task, struct spokei_zoo_handle, bury);
+	struct spokei_zoo_handle *handle = spoke_container_of(task, struct spokei_zoo_handle,
+							      finalise);
 	const struct spoke_env *env = handle->engine->env;
 
 	while (!spokei_list_empty(&handle->requests)) {
@@ -402,7 +403,7 @@ static void cut(struct spokei_zoo_handle *handle)
 	if (handle->watch.fd >= 0 && zoo_state(handle->zh) == ZOO_CONNECTED_STATE)
 		unplug(handle->engine->env, handle->watch.fd);
 	(void)zookeeper_close(handle->zh);
-	spokei_engine_dead(handle->engine, &handle->bury);
+	spokei_run_freeing(handle->engine, &handle->finalise);
 }
 
 static void session_closed(struct spoke_work *work)
@@ -413,7 +414,7 @@ static void session_closed(struct spoke_work *work)
 	if (work->status && !spokei_engine_forked(handle->engine))
 		cut(handle);
 	else
-		spokei_engine_dead(handle->engine, &handle->bury);
+		spokei_run_freeing(handle->engine, &handle->finalise);
 }
 
 static void give_up(struct spokei_zoo_handle *handle)
@@ -431,7 +432,7 @@ static void give_up(struct spokei_zoo_handle *handle)
 	unwatch(handle);
 	(void)spoke_alarm_cancel(&handle->due);
 	spokei_task_drop(&handle->look);
-	handle->bury.run = handle_bury;
+	handle->finalise.run = handle_finalise;
 	handle->work = (struct spoke_work){ .run = close_session, .done = session_closed };
 	if (engine->env->loop->offload(engine->loop, &handle->work))
 		cut(handle);
@@ -519,7 +520,7 @@ int spokei_zoo_ask(struct spokei_zoo_asker *asker, enum spokei_zoo_ask what, con
 	request->handle = handle;
 	spokei_list_append(&handle->requests, &request->node);
 	code = put(asker, what, path, text, request);
-	spokei_engine_soon(handle->engine, &handle->look);
+	spokei_run_soon(handle->engine, &handle->look);
 	if (code == ZOK) {
 		request->asker = asker;
 		asker->request = request;
@@ -663,7 +664,7 @@ static void use_found(struct spokei_zoo_session *session)
 	print_servers(session, servers, sizeof(servers));
 	if (session->handle) {
 		(void)zoo_set_servers(session->handle->zh, servers);
-		spokei_engine_soon(session->engine, &session->handle->look);
+		spokei_run_soon(session->engine, &session->handle->look);
 	} else {
 		error = new_handle(session, servers);
 		if (error) {
@@ -720,10 +721,10 @@ static void session_changed(struct spokei_zoo_session *session)
 
 /* --- names */
 
-static void session_bury(struct spokei_task *task)
+static void session_finalise(struct spokei_task *task)
 {
 	struct spokei_zoo_session *session = spoke_container_of(task, struct spokei_zoo_session,
-								bury);
+								finalise);
 
 	spokei_free(session->engine->env, session, 1, sizeof(*session));
 }
@@ -737,7 +738,7 @@ static void resolved(void *arg, const struct spoke_address *found, int count)
 	if (count > 0)
 		memcpy(session->found, found, (unsigned)count * sizeof(*found));
 	if (session->connected == NULL)
-		spokei_engine_dead(session->engine, &session->bury);
+		spokei_run_freeing(session->engine, &session->finalise);
 	else if (count <= 0)
 		failed(session, SPOKE_ERESOLVE, "cannot resolve any server name");
 	else
@@ -788,7 +789,7 @@ int spokei_zoo_session_new(struct spoke_engine *engine, const struct spoke_url *
 		return error;
 	}
 	session->engine = engine;
-	session->bury.run = session_bury;
+	session->finalise.run = session_finalise;
 	keep(session);
 	*ret_session = session;
 	return SPOKE_OK;
@@ -802,5 +803,5 @@ void spokei_zoo_session_end(struct spokei_zoo_session *session)
 	give_up(session->handle);
 	session->handle = NULL;
 	if (!session->resolving)
-		spokei_engine_dead(session->engine, &session->bury);
+		spokei_run_freeing(session->engine, &session->finalise);
 }

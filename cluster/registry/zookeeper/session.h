@@ -38,7 +38,7 @@ struct spokei_zoo_session {
 	uint64_t connects; /* last known number of connects */
 	int found_count;   /* or a negative errno */
 	struct spoke_address found[SPOKEI_ZOO_PLACES_MAX];
-	struct spokei_task bury;
+	struct spokei_task finalise;
 };
 
 /* Reads the URL of a registry, and begins a session; calls nothing back. Returns 0, or an error

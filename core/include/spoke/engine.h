@@ -33,7 +33,7 @@ struct spoke_engine_options {
 	uint64_t tick_ns;    /* tick of the wheel; 0: 1 ms */
 	uint64_t timers_max; /* timers armed at one time; 0: 16,777,216 */
 	/* Turns that start this late first read each socket once before timers fire, for this long
-	 * at most. 0: 50 ms; capped at half the shortest heartbeat interval in use. */
+	 * at most. 0: 50 ms. */
 	uint64_t late_ns;
 	/* Busy polling: how long the engine polls after each turn before it sleeps. Events that
 	 * arrive meanwhile save the time of waking a thread, about 20 us. 0: the engine polls for

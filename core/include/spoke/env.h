@@ -195,7 +195,7 @@ struct spoke_pool {
 	uint32_t queued;
 };
 
-/* The result of a look. */
+/* The result of a poll for things that no descriptor tells. */
 enum spoke_loop_found {
 	SPOKE_LOOP_ALL_TELL, /* there is nothing that no descriptor would tell */
 	SPOKE_LOOP_NOTHING,
@@ -218,13 +218,13 @@ struct spoke_loop_up {
 	/* The round is over; `ready` descriptors were served in it for the first time in this turn.
 	 */
 	void (*turn)(void *arg, unsigned ready);
-	/* The next two are for loops with `lulls`, and may be NULL. Bytes may come that no
-	 * descriptor tells, in memory that is shared with another process. This one looks for them:
-	 * it makes no system call, and a wait that polls calls it between two polls. */
-	enum spoke_loop_found (*look)(void *arg);
+	/* The next two are for loops with `prepares_to_sleep`, and may be NULL. Bytes may come that
+	 * no descriptor tells, in memory that is shared with another process. This one looks for
+	 * them: it makes no system call, and a wait that polls calls it between two polls. */
+	enum spoke_loop_found (*poll)(void *arg);
 	/* The loop is about to sleep: asks the peers to wake it. Returns whether that is too late:
 	 * something has come, and the loop must not sleep. */
-	bool (*lull)(void *arg);
+	bool (*prepare_to_sleep)(void *arg);
 };
 
 #define SPOKE_LOOP_SPIN_AUTO UINT64_MAX /* ns of spin(): as long as it has paid lately */
@@ -271,8 +271,9 @@ struct spoke_loop {
 	void (*pool_limit)(void *loop, uint32_t threads_max, uint32_t queue_max);
 	/* Reports the pool's limits and load. NULL: the loop cannot. */
 	void (*pool_look)(void *loop, struct spoke_pool *ret);
-	/* The loop calls look() and lull(). Else settle() does the work of lull(), with again(). */
-	bool lulls;
+	/* The loop calls poll() and prepare_to_sleep(). Else settle() does the work of the latter,
+	 * with again(). */
+	bool prepares_to_sleep;
 };
 
 /*

@@ -754,7 +754,7 @@ static void guest_drain(struct spokei_member *member)
 
 static void guest_close(struct spokei_member *member)
 {
-	spokei_roll_drop(rig.engine, member);
+	spokei_member_drop(member);
 }
 
 TEST(drain_is_shown_and_not_delayed_by_streams)
@@ -769,14 +769,14 @@ TEST(drain_is_shown_and_not_delayed_by_streams)
 		.drain = guest_drain,
 		.close = guest_close,
 	};
-	spokei_roll_add(rig.engine, &guest);
+	spokei_member_add(rig.engine, &guest);
 	assert_int_equal(spoke_engine_drain(rig.engine, 10 * SECOND), SPOKE_OK);
 	adminrig_run(600 * MS);
 	assert_false(rig.engine->drained);
 	doc = next(fd, &count);
 	assert_true(jsonread_is_true(doc, "ending"));
 	assert_int_equal(adminrig_status("GET / HTTP/1.1\r\n" ADMINRIG_HOST "\r\n"), 200);
-	spokei_roll_drop(rig.engine, &guest);
+	spokei_member_drop(&guest);
 	adminrig_run(600 * MS);
 	assert_true(rig.engine->drained);
 }

@@ -4,7 +4,6 @@
 #include "cluster/provider/parts.h"
 #include "core/engine/engine.h"
 #include "core/engine/figures.h"
-#include "core/engine/slow.h"
 #include "core/memory/buffer.h"
 #include "tests/cluster/admin/promread.h"
 #include "tests/cluster/admin/statusrig.h"

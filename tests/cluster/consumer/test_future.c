@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Futures: of one thread and of many, their desk, and their ends. */
-#include "core/engine/desk.h"
+/* Futures: of one thread and of many, their weak handle, and their ends. */
+#include "core/engine/weak.h"
 #include "futurerig.h"
 #include "tests/support/test.h"
 
@@ -394,14 +394,14 @@ TEST(absent_provider_is_unavailable)
 	futurerig_tear_down(rig);
 }
 
-/* --- the desk: the queue through which futures of other threads reach their consumer */
+/* --- the weak handle: the queue through which futures of other threads reach their consumer */
 
 struct stand {
 	struct spoke_env env;
 	unsigned forks;
 	struct spoke_engine *engine;
-	_Atomic(struct spokei_desk *) place;
-	struct spokei_desk *desk;
+	_Atomic(struct spokei_weak *) place;
+	struct spokei_weak *weak;
 };
 
 static void set_up(struct stand *stand)
@@ -411,27 +411,27 @@ static void set_up(struct stand *stand)
 	*stand = (struct stand){ .env = *spoke_host_env() };
 	stand->env.forks = &stand->forks;
 	assert_int_equal(spoke_engine_new(&options, &stand->engine), SPOKE_OK);
-	stand->desk = spokei_desk_get(&stand->place, stand->engine);
-	assert_non_null(stand->desk);
+	stand->weak = spokei_weak_get(&stand->place, stand->engine);
+	assert_non_null(stand->weak);
 }
 
 static void tear_down(struct stand *stand)
 {
-	spokei_desk_drop(stand->desk);
-	spokei_desk_drop(atomic_load(&stand->place));
+	spokei_weak_drop(stand->weak);
+	spokei_weak_drop(atomic_load(&stand->place));
 	spoke_engine_free(stand->engine);
 }
 
 TEST(all_futures_share_one_desk)
 {
 	struct stand stand;
-	struct spokei_desk *again;
+	struct spokei_weak *again;
 
 	set_up(&stand);
-	again = spokei_desk_get(&stand.place, stand.engine);
-	assert_ptr_equal(again, stand.desk);
-	spokei_desk_drop(again);
-	spokei_desk_drop(NULL);
+	again = spokei_weak_get(&stand.place, stand.engine);
+	assert_ptr_equal(again, stand.weak);
+	spokei_weak_drop(again);
+	spokei_weak_drop(NULL);
 	tear_down(&stand);
 }
 
@@ -440,17 +440,17 @@ TEST(desk_closes_after_last_thread_has_left)
 	struct stand stand;
 
 	set_up(&stand);
-	assert_true(spokei_desk_enter(stand.desk));
-	assert_true(spokei_desk_enter(stand.desk));
-	assert_false(spokei_desk_close(stand.desk));
-	assert_true(spokei_desk_closed(stand.desk));
-	assert_false(spokei_desk_enter(stand.desk));
-	spokei_desk_leave(stand.desk);
-	assert_false(spokei_desk_close(stand.desk));
-	spokei_desk_leave(stand.desk);
-	assert_true(spokei_desk_close(stand.desk));
-	assert_false(spokei_desk_enter(stand.desk));
-	assert_true(spokei_desk_close(NULL));
+	assert_true(spokei_weak_enter(stand.weak));
+	assert_true(spokei_weak_enter(stand.weak));
+	assert_false(spokei_weak_close(stand.weak));
+	assert_true(spokei_weak_closed(stand.weak));
+	assert_false(spokei_weak_enter(stand.weak));
+	spokei_weak_leave(stand.weak);
+	assert_false(spokei_weak_close(stand.weak));
+	spokei_weak_leave(stand.weak);
+	assert_true(spokei_weak_close(stand.weak));
+	assert_false(spokei_weak_enter(stand.weak));
+	assert_true(spokei_weak_close(NULL));
 	tear_down(&stand);
 }
 
@@ -459,9 +459,9 @@ TEST(closing_thread_counts_as_engine_thread)
 	struct stand stand;
 
 	set_up(&stand);
-	assert_false(spokei_desk_here(stand.desk));
-	assert_true(spokei_desk_close(stand.desk));
-	assert_true(spokei_desk_here(stand.desk));
+	assert_false(spokei_weak_here(stand.weak));
+	assert_true(spokei_weak_close(stand.weak));
+	assert_true(spokei_weak_here(stand.weak));
 	tear_down(&stand);
 }
 
@@ -470,11 +470,11 @@ TEST(desk_of_forked_child_waits_for_no_thread)
 	struct stand stand;
 
 	set_up(&stand);
-	assert_true(spokei_desk_enter(stand.desk));
-	assert_false(spokei_desk_forked(stand.desk));
+	assert_true(spokei_weak_enter(stand.weak));
+	assert_false(spokei_weak_forked(stand.weak));
 	stand.forks++;
-	assert_true(spokei_desk_forked(stand.desk));
-	assert_true(spokei_desk_close(stand.desk));
+	assert_true(spokei_weak_forked(stand.weak));
+	assert_true(spokei_weak_close(stand.weak));
 	tear_down(&stand);
 }
 
@@ -1045,7 +1045,7 @@ TEST(start_without_memory_fails_without_leak)
 	}
 	futurerig_fail_memory(0);
 	assert_int_equal(error, SPOKE_OK);
-	assert_int_equal(nth, 3); /* the desk and the future */
+	assert_int_equal(nth, 3); /* the weak handle and the future */
 	futurerig_fail_memory(1);
 	assert_int_equal(spoke_future_wait(future), SPOKE_ENOMEM);
 	futurerig_fail_memory(0);

@@ -600,7 +600,7 @@ static void note_arrived(void *second)
 TEST(parted_engine_is_not_called)
 {
 	const struct spoke_address peer = { 0 };
-	_Atomic(struct spokei_desk *) places[2] = { NULL, NULL };
+	_Atomic(struct spokei_weak *) places[2] = { NULL, NULL };
 	unsigned arrived = 0;
 	struct spokei_handoff_ends ends = { .joined = note_joined,
 					    .arrive = note_arrived,
@@ -610,8 +610,8 @@ TEST(parted_engine_is_not_called)
 
 	joinrig_provide(0, NULL);
 	joinrig_provide(1, NULL);
-	ends.first = spokei_desk_get(&places[0], joinrig.sides[0].engine);
-	ends.second = spokei_desk_get(&places[1], joinrig.sides[1].engine);
+	ends.first = spokei_weak_get(&places[0], joinrig.sides[0].engine);
+	ends.second = spokei_weak_get(&places[1], joinrig.sides[1].engine);
 	handoff = spokei_handoff_new(joinrig.sides[1].engine->env, &ends);
 	assert_non_null(handoff);
 	assert_false(spokei_handoff_offer(handoff, 7, &peer, 0));
@@ -632,8 +632,8 @@ TEST(parted_engine_is_not_called)
 	assert_false(spokei_handoff_offer(handoff, 9, &peer, 0));
 	spokei_handoff_drop(handoff);
 	for (unsigned i = 0; i < 2; i++) {
-		assert_true(spokei_desk_close(atomic_load(&places[i])));
-		spokei_desk_drop(atomic_load(&places[i]));
+		assert_true(spokei_weak_close(atomic_load(&places[i])));
+		spokei_weak_drop(atomic_load(&places[i]));
 	}
 }
 

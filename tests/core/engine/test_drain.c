@@ -3,8 +3,8 @@
  * The end of an engine's members, by a drain or SIGTERM, and what the service manager learns.
  */
 #include "core/engine/engine.h"
+#include "core/engine/members.h"
 #include "core/engine/notify.h"
-#include "core/engine/roll.h"
 #include "core/virtual/world.h"
 #include "tests/support/scene.h"
 #include "tests/support/test.h"
@@ -64,7 +64,7 @@ static void member_gone(struct spokei_task *task)
 	struct member *member = spoke_container_of(task, struct member, gone);
 
 	tell('g', member->number);
-	spokei_roll_drop(fixture.engine, &member->member);
+	spokei_member_drop(&member->member);
 	if (member->then)
 		member->then(member);
 }
@@ -75,7 +75,7 @@ static void member_close(struct spokei_member *roll)
 
 	tell('c', member->number);
 	(void)spoke_alarm_cancel(&member->work);
-	spokei_engine_dead(fixture.engine, &member->gone);
+	spokei_run_freeing(fixture.engine, &member->gone);
 }
 
 static void work_done(struct spoke_alarm *alarm)
@@ -83,7 +83,7 @@ static void work_done(struct spoke_alarm *alarm)
 	struct member *member = spoke_container_of(alarm, struct member, work);
 
 	tell('w', member->number);
-	spokei_engine_dead(fixture.engine, &member->gone);
+	spokei_run_freeing(fixture.engine, &member->gone);
 }
 
 static void member_drain(struct spokei_member *roll)
@@ -92,7 +92,7 @@ static void member_drain(struct spokei_member *roll)
 
 	tell('d', member->number);
 	if (member->work_ns == 0) {
-		spokei_roll_drop(fixture.engine, roll);
+		spokei_member_drop(roll);
 		return;
 	}
 	assert_int_equal(spoke_alarm_after(fixture.engine, &member->work, member->work_ns,
@@ -109,7 +109,7 @@ static struct member *add_member(int at)
 		.gone.run = member_gone,
 		.number = (char)('0' + at)
 	};
-	spokei_roll_add(fixture.engine, &member->member);
+	spokei_member_add(fixture.engine, &member->member);
 	return member;
 }
 
@@ -144,8 +144,8 @@ TEST(freeing_an_engine_closes_its_members)
 	add_member(0);
 	add_member(1);
 	add_member(2);
-	spokei_roll_drop(fixture.engine, &fixture.members[1].member);
-	spokei_roll_drop(fixture.engine, &fixture.members[1].member); /* once more */
+	spokei_member_drop(&fixture.members[1].member);
+	spokei_member_drop(&fixture.members[1].member); /* once more */
 	free_engine();
 	assert_string_equal(fixture.story, "c0c2g0g2");
 }
@@ -153,8 +153,8 @@ TEST(freeing_an_engine_closes_its_members)
 static void drop_the_next(struct spokei_member *roll)
 {
 	member_close(roll);
-	spokei_roll_drop(fixture.engine, &fixture.members[1].member);
-	spokei_roll_drop(fixture.engine, &fixture.members[0].member);
+	spokei_member_drop(&fixture.members[1].member);
+	spokei_member_drop(&fixture.members[0].member);
 }
 
 TEST(closed_member_may_remove_itself_and_others_from_roll)
@@ -359,13 +359,13 @@ static void signals_drain_member_gone(struct spokei_task *task)
 {
 	(void)task;
 	drained.left_ns = drained.world.now_ns;
-	spokei_roll_drop(drained.engine, &drained.member);
+	spokei_member_drop(&drained.member);
 }
 
 static void signals_drain_work_done(struct spoke_alarm *alarm)
 {
 	(void)alarm;
-	spokei_engine_dead(drained.engine, &drained.gone);
+	spokei_run_freeing(drained.engine, &drained.gone);
 }
 
 static void signals_drain_member_drain(struct spokei_member *member)
@@ -382,7 +382,7 @@ static void signals_drain_member_close(struct spokei_member *member)
 	(void)member;
 	drained.closed_ns = drained.world.now_ns;
 	(void)spoke_alarm_cancel(&drained.work);
-	spokei_engine_dead(drained.engine, &drained.gone);
+	spokei_run_freeing(drained.engine, &drained.gone);
 }
 
 static void send_another(struct spoke_alarm *alarm)
@@ -405,7 +405,7 @@ static int signals_drain_set_up(void **state)
 	drained.gone.run = signals_drain_member_gone;
 	if (spoke_engine_new(&options, &drained.engine) != SPOKE_OK)
 		return -1;
-	spokei_roll_add(drained.engine, &drained.member);
+	spokei_member_add(drained.engine, &drained.member);
 	return 0;
 }
 

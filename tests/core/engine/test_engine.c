@@ -5,7 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "core/engine/engine.h"
-#include "core/engine/roll.h"
+#include "core/engine/members.h"
 #include "core/engine/task.h"
 #include "core/virtual/faults.h"
 #include "tests/support/test.h"
@@ -213,9 +213,9 @@ static void tell_ready(struct spoke_watch *watch, unsigned io)
 	assert_int_equal(read(watch->fd, &byte, 1), 1);
 	tell(story, 'r');
 	/* Requested in reverse order. */
-	spokei_engine_dead(story->engine, &story->dead);
-	spokei_engine_last(story->engine, &story->last);
-	spokei_engine_soon(story->engine, &story->soon);
+	spokei_run_freeing(story->engine, &story->dead);
+	spokei_run_settling(story->engine, &story->last);
+	spokei_run_soon(story->engine, &story->soon);
 	spoke_engine_post(story->engine, &story->post);
 }
 
@@ -439,7 +439,7 @@ static void member_closed(struct spokei_member *member)
 	if (rig->engine->closing)
 		spoke_engine_free(rig->engine); /* already in progress */
 	atomic_fetch_add(&rig->closed, 1);
-	spokei_roll_drop(rig->engine, member);
+	spokei_member_drop(member);
 }
 
 static void set_up(struct rig *rig)
@@ -450,7 +450,7 @@ static void set_up(struct rig *rig)
 			     .member = { .kind = "test", .close = member_closed } };
 	spokei_faults_init(&rig->faulty, spoke_host_env());
 	assert_int_equal(spoke_engine_new(&options, &rig->engine), SPOKE_OK);
-	spokei_roll_add(rig->engine, &rig->member);
+	spokei_member_add(rig->engine, &rig->member);
 }
 
 /* Asserts that the engine and all its members and memory are gone. */
@@ -533,7 +533,7 @@ TEST(a_users_own_watcher_may_free_the_engine_on_his_loop)
 	assert_gone(&rig);
 	rig.closed = 0;
 	assert_int_equal(spoke_engine_new(&options, &rig.engine), SPOKE_OK);
-	spokei_roll_add(rig.engine, &rig.member);
+	spokei_member_add(rig.engine, &rig.member);
 	assert_int_equal(spoke_engine_start(rig.engine), SPOKE_EINVAL);
 	ev_timer_init(&user.timer, free_from_watcher, 0.001, 0.);
 	user.timer.data = &user;

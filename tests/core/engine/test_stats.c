@@ -54,7 +54,7 @@ FIXTURE(set_up, tear_down);
 
 TEST(every_counter_has_its_name_in_small_letters_and_a_sentence)
 {
-#define STAT_CAPITALS(name, sentence) #name,
+#define STAT_CAPITALS(name, small, sentence) #name,
 	static const char *const capitals[] = { SPOKE_STATS(STAT_CAPITALS) };
 #undef STAT_CAPITALS
 

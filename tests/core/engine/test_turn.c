@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Time and turns: late turns, the present, sources, and a machine that has slept. */
-#include "core/engine/engine.h"
+#include "core/engine/members.h"
 #include "core/engine/parts.h"
-#include "core/engine/roll.h"
 #include "core/engine/source.h"
 #include "core/virtual/world.h"
 #include "tests/support/scene.h"
@@ -303,7 +302,7 @@ TEST(time_in_turn_stays_that_of_its_begin)
 static struct {
 	struct spokei_world world;
 	struct spokei_world_process process;
-	struct spoke_loop loop; /* that calls look() and lull(), here: the test */
+	struct spoke_loop loop; /* that calls poll() and prepare_to_sleep(), here: the test */
 	struct spoke_engine *engine;
 	struct spoke_alarm alarm;
 	unsigned alarms;
@@ -344,7 +343,7 @@ STEP(source_set_up)
 	scene_open(&source_rig.world, 5);
 	spokei_world_process_init(&source_rig.process, &source_rig.world);
 	source_rig.loop = *source_rig.process.env.loop;
-	source_rig.loop.lulls = true;
+	source_rig.loop.prepares_to_sleep = true;
 	source_rig.process.env.loop = &source_rig.loop;
 	assert_int_equal(spoke_engine_new(&options, &source_rig.engine), SPOKE_OK);
 	source_rig.source = (struct spokei_source){
@@ -368,7 +367,7 @@ FIXTURE(source_set_up, source_tear_down);
 static void turn(bool polls)
 {
 	if (!polls)
-		assert_int_equal(spokei_engine_up.look(source_rig.engine), SPOKE_LOOP_COME);
+		assert_int_equal(spokei_engine_up.poll(source_rig.engine), SPOKE_LOOP_COME);
 	spokei_engine_up.begin(source_rig.engine);
 	spokei_engine_up.turn(source_rig.engine, 0);
 	spokei_engine_up.settle(source_rig.engine);
@@ -497,7 +496,7 @@ static void member_gone(struct spokei_task *task)
 {
 	struct member *member = spoke_container_of(task, struct member, gone);
 
-	spokei_roll_drop(fixture.engine, &member->member);
+	spokei_member_drop(&member->member);
 }
 
 static void member_close(struct spokei_member *roll)
@@ -505,7 +504,7 @@ static void member_close(struct spokei_member *roll)
 	struct member *member = spoke_container_of(roll, struct member, member);
 
 	member->gone.run = member_gone;
-	spokei_engine_dead(fixture.engine, &member->gone);
+	spokei_run_freeing(fixture.engine, &member->gone);
 }
 
 static void member_woke(struct spokei_member *roll)
@@ -514,9 +513,9 @@ static void member_woke(struct spokei_member *roll)
 
 	member->woken++;
 	if (member->drops)
-		spokei_roll_drop(fixture.engine, &member->drops->member);
+		spokei_member_drop(&member->drops->member);
 	if (member->joins)
-		spokei_roll_add(fixture.engine, &member->joins->member);
+		spokei_member_add(fixture.engine, &member->joins->member);
 	member->joins = NULL;
 }
 
@@ -534,7 +533,7 @@ static struct member *add_member(int at)
 {
 	struct member *member = init_member(at);
 
-	spokei_roll_add(fixture.engine, &member->member);
+	spokei_member_add(fixture.engine, &member->member);
 	return member;
 }
 
@@ -688,8 +687,8 @@ TEST(closed_member_is_not_notified_of_sleep)
 	struct member *member = add_member(0);
 
 	pass(S);
-	spokei_roll_close_all(fixture.engine);
-	spokei_roll_wake_all(fixture.engine);
+	spokei_members_close_all(fixture.engine);
+	spokei_members_wake_all(fixture.engine);
 	assert_int_equal(member->woken, 0);
 }
 

@@ -4,7 +4,7 @@
  * affected. The exit status of a child is 0, or the line of the failed expectation.
  */
 #include "core/engine/engine.h"
-#include "core/engine/roll.h"
+#include "core/engine/members.h"
 #include "core/virtual/faults.h"
 #include "tests/support/test.h"
 
@@ -98,8 +98,8 @@ static void member_closed(struct spokei_member *member)
 		env->loop->watch(rig->engine->loop, &rig->readers[i].watch, 0);
 		(void)close(rig->readers[i].watch.fd);
 	}
-	spokei_roll_drop(rig->engine, member);
-	spokei_engine_last(rig->engine, &rig->task);
+	spokei_member_drop(member);
+	spokei_run_settling(rig->engine, &rig->task);
 }
 
 static void set_up(struct rig *rig, void *native)
@@ -113,7 +113,7 @@ static void set_up(struct rig *rig, void *native)
 	spokei_faults_init(&rig->faulty, spoke_host_env());
 	loop = rig->faulty.env.loop;
 	assert_int_equal(spoke_engine_new(&options, &rig->engine), SPOKE_OK);
-	spokei_roll_add(rig->engine, &rig->member);
+	spokei_member_add(rig->engine, &rig->member);
 	for (int i = 0; i < 2; i++) {
 		struct reader *reader = &rig->readers[i];
 		int fd[2];

@@ -3,7 +3,6 @@
  * A callback forks in the middle of a turn: the rest of each phase belongs to the parent. The exit
  * status of a child is 0, or the line of the failed expectation.
  */
-#include "core/engine/early.h"
 #include "core/engine/engine.h"
 #include "core/virtual/faults.h"
 #include "tests/support/test.h"
@@ -48,7 +47,7 @@ static void fork_here(void)
 
 static void fork_in_early(struct spokei_early *early)
 {
-	spokei_early_drop(early);
+	spokei_run_first_end(early);
 	fork_here();
 }
 
@@ -72,7 +71,7 @@ static void fork_in_task(struct spokei_task *task)
 
 static void count_early(struct spokei_early *early)
 {
-	spokei_early_drop(early);
+	spokei_run_first_end(early);
 	rig.counted++;
 }
 
@@ -102,8 +101,8 @@ static void wake(struct spoke_post *post)
 /* It is due when a turn begins, and does not begin one. */
 static void put_early(void)
 {
-	spokei_early_add(rig.engine, &rig.forker.early);
-	spokei_early_add(rig.engine, &rig.counter.early);
+	spokei_run_first(rig.engine, &rig.forker.early);
+	spokei_run_first(rig.engine, &rig.counter.early);
 	rig.forker.post.run = wake;
 	spoke_engine_post(rig.engine, &rig.forker.post);
 }
@@ -122,14 +121,14 @@ static void put_posts(void)
 
 static void put_soon(void)
 {
-	spokei_engine_soon(rig.engine, &rig.forker.task);
-	spokei_engine_soon(rig.engine, &rig.counter.task);
+	spokei_run_soon(rig.engine, &rig.forker.task);
+	spokei_run_soon(rig.engine, &rig.counter.task);
 }
 
 static void put_last(void)
 {
-	spokei_engine_last(rig.engine, &rig.forker.task);
-	spokei_engine_last(rig.engine, &rig.counter.task);
+	spokei_run_settling(rig.engine, &rig.forker.task);
+	spokei_run_settling(rig.engine, &rig.counter.task);
 }
 
 static void assert_parted(void (*put)(void))

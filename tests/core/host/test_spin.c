@@ -248,7 +248,7 @@ static void run_dead(struct spokei_task *task)
 {
 	struct posted *posted = spoke_container_of(task, struct posted, dead);
 
-	spokei_engine_soon(machine.engine, &posted->soon);
+	spokei_run_soon(machine.engine, &posted->soon);
 }
 
 /* A round that was requested counts as a turn, like a round of a late turn. */
@@ -257,7 +257,7 @@ TEST(a_round_that_is_asked_for_is_a_turn_though_it_finds_nothing)
 	struct posted posted = { .dead.run = run_dead, .soon.run = run_soon };
 
 	set_up(SPIN_NS, US);
-	spokei_engine_dead(machine.engine, &posted.dead);
+	spokei_run_freeing(machine.engine, &posted.dead);
 	assert_int_equal(spoke_engine_turn(machine.engine, true), SPOKE_OK);
 	assert_int_equal(posted.count, 1);
 	assert_waits(1, 0);

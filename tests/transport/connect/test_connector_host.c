@@ -25,7 +25,7 @@ struct hostrig {
 	struct spoke_net net;
 	struct spoke_engine *engine;
 	struct spokei_link link;
-	struct spokei_task bury;
+	struct spokei_task finalise;
 	struct spokei_connector_options options;
 	struct spokei_connector *connector;
 	enum spokei_connector_state told;
@@ -213,9 +213,9 @@ static void *resize_and_tell(void *ctx, void *memory, size_t old_len, size_t len
 	return resized;
 }
 
-static void bury(struct spokei_task *task)
+static void finalise(struct spokei_task *task)
 {
-	spokei_link_fini(&spoke_container_of(task, struct hostrig, bury)->link);
+	spokei_link_fini(&spoke_container_of(task, struct hostrig, finalise)->link);
 }
 
 TEST(engine_is_freed_while_a_resolver_hangs)
@@ -240,8 +240,8 @@ TEST(engine_is_freed_while_a_resolver_hangs)
 	spokei_connector_free(rig.connector);
 	assert_int_equal(spoke_engine_turn(rig.engine, false), SPOKE_OK);
 	assert_int_equal(threads->park(begun, UINT64_MAX), 0);
-	rig.bury.run = bury;
-	spokei_link_end(&rig.link, &rig.bury);
+	rig.finalise.run = finalise;
+	spokei_link_end(&rig.link, &rig.finalise);
 	spoke_engine_free(rig.engine);
 	env->net->close(env->ctx, rig.listener);
 	assert_int_equal(rig.faulty.fds, 0);

@@ -84,7 +84,7 @@ void shmrig_sleep(struct shmrig *pair, unsigned first, unsigned second)
 {
 	(void)spokei_stream_shm.wants(&pair->sides[0], first);
 	(void)spokei_stream_shm.wants(&pair->sides[1], second);
-	assert_false(spokei_sources_lull(pair->engine));
+	assert_false(spokei_sources_sleep(pair->engine));
 }
 
 bool shmrig_is_rung(struct shmrig *pair, size_t side)

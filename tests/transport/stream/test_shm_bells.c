@@ -56,7 +56,7 @@ SHM_TEST(a_side_that_waits_for_nothing_is_not_rung)
 	assert_false(shmrig_is_rung(pair, 1));
 	/* It looks once it waits again. */
 	(void)spokei_stream_shm.wants(&pair->sides[1], SPOKE_IO_READ);
-	assert_true(spokei_sources_lull(pair->engine));
+	assert_true(spokei_sources_sleep(pair->engine));
 }
 
 SHM_TEST(a_writer_that_waits_for_few_bytes_is_woken_then_only)
@@ -79,7 +79,7 @@ SHM_TEST(a_writer_that_waits_for_few_bytes_is_woken_then_only)
 	shmrig_sleep(pair, SPOKE_IO_WRITE, 0);
 	pair->sides[0].low = SIZE_MAX;
 	(void)spokei_stream_shm.wants(&pair->sides[0], SPOKE_IO_WRITE);
-	assert_true(spokei_sources_lull(pair->engine));
+	assert_true(spokei_sources_sleep(pair->engine));
 }
 
 /* --- any order of steps */
@@ -112,7 +112,7 @@ static void take_step(struct shmrig *pair, uint64_t *dice, bool shut[2])
 		(void)spokei_stream_shm.flush(&pair->sides[side]);
 		break;
 	case 6:
-		(void)spokei_sources_lull(pair->engine);
+		(void)spokei_sources_sleep(pair->engine);
 		break;
 	default:
 		if (dice_below(dice, 20) == 0 && !shut[side])

@@ -42,7 +42,7 @@ static void note_settled(struct spokei_task *task)
 static void go_behind_the_step(struct spokei_task *task)
 {
 	(void)task;
-	spokei_engine_last(rig.engine, &behind);
+	spokei_run_settling(rig.engine, &behind);
 }
 
 static void take_long(struct spoke_watch *watch, unsigned io)
@@ -58,7 +58,7 @@ static void read_and_go_on(struct spoke_watch *watch, unsigned io)
 	watch->ready = take_long;
 	behind.run = note_settled;
 	behind_the_step.run = go_behind_the_step;
-	spokei_engine_soon(rig.engine, &behind_the_step);
+	spokei_run_soon(rig.engine, &behind_the_step);
 }
 
 /* A step takes its time, and may call users. A call that they make must not time out early. */

@@ -174,7 +174,7 @@ static void step_done(struct spoke_work *work)
 	else if (work->status == 0)
 		link->stream->watch.ready(&link->stream->watch, SPOKE_IO_READ);
 	if (has_waiting(tls))
-		spokei_engine_soon(tls->engine, &tls->task);
+		spokei_run_soon(tls->engine, &tls->task);
 	spokei_tls_drop(tls);
 }
 
@@ -312,7 +312,7 @@ static void queue(struct spokei_tls_link *link)
 		spokei_list_append(link->pipe.ssl ? &tls->next : &tls->first, &link->node);
 		link->handshake->queued_ns = tls->engine->begin_ns;
 	}
-	spokei_engine_soon(tls->engine, &tls->task);
+	spokei_run_soon(tls->engine, &tls->task);
 }
 
 /* Returns the stream whose step is next; one waits. */
@@ -667,7 +667,7 @@ static void late_due(struct spoke_alarm *alarm)
 {
 	struct spokei_tls *tls = spoke_container_of(alarm, struct spokei_tls, late);
 
-	spokei_engine_soon(tls->engine, &tls->task);
+	spokei_run_soon(tls->engine, &tls->task);
 }
 
 static void begin_steps(struct spokei_task *task)
@@ -688,7 +688,7 @@ static void begin_steps(struct spokei_task *task)
 	(void)spoke_alarm_cancel(&tls->late);
 	if (may_begin_next(tls)) {
 		if (tls->away < STEPS || patience(tls) == 0)
-			spokei_engine_soon(tls->engine, task);
+			spokei_run_soon(tls->engine, task);
 		else
 			(void)!spoke_alarm_after(tls->engine, &tls->late, patience(tls), late_due);
 	}

@@ -98,7 +98,7 @@ static void check_all(struct spokei_tls_reload *reload)
 	reload->again = !spokei_list_empty(&reload->unchecked);
 	if (!reload->again)
 		spokei_list_move(&reload->tls->open, &reload->unchecked);
-	spokei_engine_soon(reload->engine, &reload->check);
+	spokei_run_soon(reload->engine, &reload->check);
 }
 
 static void check_links(struct spokei_task *task)
@@ -122,7 +122,7 @@ static void check_links(struct spokei_task *task)
 		}
 	}
 	if (!spokei_list_empty(&reload->unchecked)) {
-		spokei_engine_soon(tls->engine, task);
+		spokei_run_soon(tls->engine, task);
 		return;
 	}
 	if (reload->again) {

@@ -7,7 +7,6 @@
 #include "cluster/registry/urls.h"
 #include "cluster/registry/zookeeper/names.h"
 #include "core/engine/engine.h"
-#include "core/engine/events.h"
 #include "tests/support/test.h"
 
 #include <spoke/host.h>
@@ -146,7 +145,7 @@ TEST(missing_library_is_reported)
 	assert_int_equal(spoke_engine_new(NULL, &engine), 0);
 	assert_string_equal(table->scheme, "zookeeper");
 	assert_int_equal(table->open(engine, &url, NULL, NULL, &registry), SPOKE_EUNSUPPORTED);
-	event = spokei_events_find(engine->events, engine->events->last);
+	event = spokei_events_find(engine, engine->events.last);
 	assert_non_null(event);
 	assert_int_equal(event->error, SPOKE_EUNSUPPORTED);
 	assert_non_null(strstr(event->text, "not built in; build spoke with libzookeeper_st"));
