@@ -85,12 +85,6 @@ void spokei_faults_fail(struct spokei_faults *faulty, enum spokei_faults_kind ki
 /* Removes all rules; counters stay. */
 void spokei_faults_heal(struct spokei_faults *faulty);
 
-/* For the wrapped calls: returns 0, or the error that this call shall have. */
-int spokei_faults_check(struct spokei_faults *faulty, enum spokei_faults_kind kind);
-
-/* The wrapper of the inner environment's file functions, if it has any. */
-extern const struct spoke_files spokei_faults_files;
-
 const char *spokei_faults_kind_name(enum spokei_faults_kind kind);
 
 #endif

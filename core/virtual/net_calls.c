@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of struct spoke_net on the network in memory. */
+/* The functions of struct spoke_net on the network in memory, its addresses, and memory that two
+ * processes share. */
+#include "core/base/address.h"
 #include "core/virtual/net.h"
-#include "core/virtual/net_name.h"
 #include "core/virtual/net_parts.h"
 #include "timer/base.h"
 
@@ -9,6 +10,150 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- names */
+
+static bool begins(const char *text, const char *with)
+{
+	return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* Returns ":PORT" of an IP address, NULL for other names. */
+static const char *port_of(const char *name)
+{
+	return begins(name, "mem:") || begins(name, "unix:") ? NULL : strrchr(name, ':');
+}
+
+/* Returns the address of a canonical name. */
+static void to_address(const char *name, struct spoke_address *ret_address)
+{
+	size_t len = strlen(name);
+
+	SPOKE_ASSERT(len < sizeof(ret_address->bytes));
+	*ret_address = (struct spoke_address){ .len = (uint32_t)len };
+	memcpy(ret_address->bytes, name, len);
+}
+
+int spokei_vname_parse(const char *text, struct spoke_address *ret_address)
+{
+	struct spoke_address real;
+	char name[SPOKEI_VNAME_SIZE];
+	int error;
+
+	if (begins(text, "mem:")) {
+		if (strlen(text) == strlen("mem:") || strlen(text) >= SPOKEI_VNAME_SIZE / 2)
+			return -EINVAL;
+		to_address(text, ret_address);
+		return 0;
+	}
+	error = spokei_address_parse(text, &real);
+	if (error)
+		return error;
+	spokei_address_print(&real, name, sizeof(name));
+	to_address(name, ret_address);
+	return 0;
+}
+
+void spokei_vname_of(const struct spoke_address *address, char *ret_name)
+{
+	SPOKE_ASSERT(address->len < SPOKEI_VNAME_SIZE);
+	memcpy(ret_name, address->bytes, address->len);
+	ret_name[address->len] = '\0';
+}
+
+/* Returns whether it is an IP address with a port, which may be 0. */
+static bool has_port(const char *name)
+{
+	return port_of(name) != NULL;
+}
+
+/* Returns whether it is an IP address without a port. */
+static bool wants_port(const char *name)
+{
+	const char *port = port_of(name);
+
+	return port && strcmp(port, ":0") == 0;
+}
+
+static void set_port(char *name, uint16_t port)
+{
+	size_t len = strlen(name) - strlen(port_of(name));
+
+	(void)snprintf(name + len, SPOKEI_VNAME_SIZE - len, ":%u", (unsigned)port);
+}
+
+/* Returns the name of a socket that connects to `remote`; its port is to be set if it wants one. */
+static const char *name_of_client(const char *remote)
+{
+	if (begins(remote, "unix:"))
+		return "unix:";
+	if (begins(remote, "["))
+		return "[::1]:0";
+	return "127.0.0.1:0";
+}
+
+bool spokei_vname_covers(const char *listening, const char *name)
+{
+	const char *port = port_of(name);
+	const char *listening_port = port_of(listening);
+
+	if (strcmp(listening, name) == 0)
+		return true;
+	if (port == NULL || listening_port == NULL || strcmp(listening_port, port) != 0)
+		return false;
+	return begins(listening, begins(name, "[") ? "[::]:" : "0.0.0.0:");
+}
+
+/* --- shared memory */
+
+#define PAGE 4096u
+
+/* Stands in a page of its own before the memory. */
+struct share {
+	unsigned owners;
+	size_t size;
+};
+
+static struct share *share_of(void *memory)
+{
+	return (struct share *)(void *)((unsigned char *)memory - PAGE);
+}
+
+/* Makes memory that two processes share, with one owner; takes and gives up another part in it. The
+ * last one frees it. */
+static void *new_share(size_t size)
+{
+	size_t pages = (size + PAGE - 1) / PAGE + 1;
+	unsigned char *block = aligned_alloc(PAGE, pages * PAGE);
+
+	if (block == NULL)
+		return NULL;
+	memset(block, 0, pages * PAGE);
+	*(struct share *)(void *)block = (struct share){ 1, size };
+	return block + PAGE;
+}
+
+static void *take_share(void *memory)
+{
+	share_of(memory)->owners++;
+	return memory;
+}
+
+void spokei_vshare_drop(void *memory)
+{
+	struct share *share = share_of(memory);
+
+	SPOKE_ASSERT(share->owners > 0);
+	if (--share->owners == 0)
+		free(share);
+}
+
+static size_t size_of_share(const void *memory)
+{
+	return ((const struct share *)(const void *)((const unsigned char *)memory - PAGE))->size;
+}
+
+/* --- the functions of struct spoke_net */
 
 enum {
 	PORT_FIRST = 32768,
@@ -125,13 +270,13 @@ static void net_print(void *ctx, const struct spoke_address *address, char *text
 /* Gives a name without a port a free port. */
 static void choose_port(struct spokei_vnet *net, char *name)
 {
-	if (!spokei_vname_wants_port(name))
+	if (!wants_port(name))
 		return;
 	do {
 		net->port = net->port < PORT_FIRST || net->port == PORT_LAST
 				    ? PORT_FIRST
 				    : (uint16_t)(net->port + 1);
-		spokei_vname_set_port(name, net->port);
+		set_port(name, net->port);
 	} while (spokei_vwire_listener(net, name));
 }
 
@@ -166,7 +311,7 @@ static int net_resolve(void *ctx, const char *host, uint16_t port, struct spoke_
 
 static int net_local(void *ctx, int fd, struct spoke_address *ret_address)
 {
-	spokei_vname_to_address(own_socket(ctx, fd)->local, ret_address);
+	to_address(own_socket(ctx, fd)->local, ret_address);
 	return 0;
 }
 
@@ -176,7 +321,7 @@ static int net_peer(void *ctx, int fd, struct spoke_address *ret_address)
 
 	if (socket->kind != SPOKEI_VWIRE_STREAM || socket->reset)
 		return -ENOTCONN;
-	spokei_vname_to_address(socket->remote, ret_address);
+	to_address(socket->remote, ret_address);
 	return 0;
 }
 
@@ -194,9 +339,8 @@ static int net_connect(void *ctx, const struct spoke_address *to, int *ret_fd)
 	socket = spokei_vwire_open(net, SPOKEI_VWIRE_CONNECTING);
 	spokei_vname_of(to, socket->remote);
 	(void)snprintf(socket->local, sizeof(socket->local), "%s",
-		       user->from && spokei_vname_has_port(socket->remote)
-			       ? user->from
-			       : spokei_vname_of_client(socket->remote));
+		       user->from && has_port(socket->remote) ? user->from
+							      : name_of_client(socket->remote));
 	choose_port(net, socket->local);
 	socket->uid = user->uid;
 	socket->gid = user->gid;
@@ -244,7 +388,7 @@ static int listen_at(struct spokei_vnet_user *user, const struct spoke_address *
 	const struct spokei_vwire_socket *other;
 
 	spokei_vname_of(at, name);
-	if (shared && !spokei_vname_has_port(name))
+	if (shared && !has_port(name))
 		return traced(net, 'l', -1, -EOPNOTSUPP);
 	choose_port(net, name);
 	other = spokei_vwire_listener(net, name);
@@ -313,7 +457,7 @@ static int net_accept(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_
 	socket->gid = listener->user->gid;
 	socket->pid = listener->user->pid;
 	*ret_fd = give_fd(ctx, socket);
-	spokei_vname_to_address(socket->remote, ret_peer);
+	to_address(socket->remote, ret_peer);
 	spokei_vwire_tell(net, SPOKEI_VNET_ACCEPT, socket, NULL, 0);
 	return traced(net, 'a', *ret_fd, 0);
 }
@@ -480,7 +624,7 @@ static int net_share(void *ctx, int fd, const struct iovec *bytes, size_t size,
 
 	/* Where there is room, there is enough: writable sockets take messages as short as this. */
 	if (!error)
-		ret->memory = spokei_vshare_new(size);
+		ret->memory = new_share(size);
 	if (!error && ret->memory == NULL)
 		error = -ENOMEM;
 	if (error)
@@ -488,7 +632,7 @@ static int net_share(void *ctx, int fd, const struct iovec *bytes, size_t size,
 	ret->size = size;
 	socket->user->shares++;
 	if (socket->peer->gift == NULL)
-		socket->peer->gift = spokei_vshare_take(ret->memory);
+		socket->peer->gift = take_share(ret->memory);
 	spokei_vwire_send(net, socket, bytes->iov_base, bytes->iov_len);
 	spokei_vwire_tell(net, SPOKEI_VNET_WRITE, socket, bytes->iov_base, bytes->iov_len);
 	return traced(net, 'h', fd, 0);
@@ -510,11 +654,11 @@ static ssize_t net_shared(void *ctx, int fd, const struct iovec *bytes, size_t s
 	socket->gift = NULL;
 	spokei_vwire_take(socket, bytes->iov_base, bytes->iov_len);
 	spokei_vwire_tell(net, SPOKEI_VNET_READ, socket, bytes->iov_base, bytes->iov_len);
-	if (spokei_vshare_size(gift) > size_max) {
+	if (size_of_share(gift) > size_max) {
 		spokei_vshare_drop(gift);
 		return traced(net, 'H', fd, -EBADMSG);
 	}
-	*ret = (struct spoke_shared){ gift, spokei_vshare_size(gift) };
+	*ret = (struct spoke_shared){ gift, size_of_share(gift) };
 	socket->user->shares++;
 	return traced(net, 'H', fd, (int)bytes->iov_len);
 }

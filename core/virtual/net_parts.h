@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shared part of the simulated network: the sockets, and the bytes in flight between them as
- * events ordered by time. Each file calls only those before it:
- *
- *     net_events  the heap of events
- *     net_who     which listener takes a connection
- *     net_share   memory that two processes share
- *     net_wire    connections, bytes, ends and resets
- *     net_faults  routes, links, faults and the observer's side
- *     net_calls   the functions of struct spoke_net
- *
- * A socket lives until its descriptor and its peer's are closed and no event leads to either.
+ * The shared part of the simulated network: net.c moves bytes between the sockets, and net_calls.c
+ * has the functions of struct spoke_net. A socket lives until its descriptor and its peer's are
+ * closed and no event leads to either.
  */
 #ifndef SPOKEI_CORE_VIRTUAL_NET_PARTS_H
 #define SPOKEI_CORE_VIRTUAL_NET_PARTS_H
 
 #include "core/base/mix.h"
 #include "core/virtual/net.h"
-#include "core/virtual/net_name.h"
+
+#define SPOKEI_VNAME_SIZE 128
 
 enum spokei_vwire_kind {
 	SPOKEI_VWIRE_SPARE,
@@ -123,20 +116,12 @@ struct spokei_vnet {
 /* Reads the clock and lets everything happen that is due. */
 void spokei_vwire_settle(struct spokei_vnet *net);
 
-/* Puts an event at that time; takes the earliest event out. */
-void spokei_vwire_put_event(struct spokei_vnet *net, struct spokei_vwire_socket *to,
-			    enum spokei_vwire_event_kind kind, uint32_t value, uint64_t at_ns);
-struct spokei_vwire_event spokei_vwire_take_event(struct spokei_vnet *net);
-
 /* Notes that the readiness of a socket may have changed. */
 static inline void spokei_vwire_touch(const struct spokei_vwire_socket *socket)
 {
 	if (socket && socket->user)
 		socket->user->changes++;
 }
-
-/* Frees closed sockets that are needed no more; every settle does it. */
-void spokei_vwire_free_unused(struct spokei_vnet *net);
 
 /* Returns the next random number of the network's seed. */
 static inline uint64_t spokei_vwire_dice(struct spokei_vnet *net)
@@ -158,19 +143,11 @@ struct spokei_vwire_socket *spokei_vwire_open(struct spokei_vnet *net, enum spok
 /* Closes a socket as the system does, and frees it when nothing needs it any more. */
 void spokei_vwire_close(struct spokei_vnet *net, struct spokei_vwire_socket *socket);
 
-/* Makes memory that two processes share, with one owner; takes and gives up another part in it. The
- * last one frees it. */
-void *spokei_vshare_new(size_t size);
-void *spokei_vshare_take(void *memory);
 void spokei_vshare_drop(void *memory);
-size_t spokei_vshare_size(const void *memory);
 
 /* Returns the listener at an address, or NULL. */
 struct spokei_vwire_socket *spokei_vwire_listener(struct spokei_vnet *net, const char *name);
 
-/* Chooses at random which of the listeners that share an address takes the next connection. NULL:
- * there is none. */
-struct spokei_vwire_socket *spokei_vwire_listener_next(struct spokei_vnet *net, const char *name);
 enum spokei_vnet_route spokei_vwire_route_of(struct spokei_vnet *net, const char *name);
 
 /* Starts a connection; `now`: all of it happens at once. */
@@ -205,5 +182,17 @@ static inline void spokei_vwire_tell(struct spokei_vnet *net, enum spokei_vnet_a
 	if (net->tell)
 		spokei_vwire_tell_observer(net, act, socket, bytes, len);
 }
+
+/* --- addresses: names in their printed form, of SPOKEI_VNAME_SIZE bytes */
+
+/* Converts "mem:NAME", or a form that the real network parses, to its canonical form. Returns 0 or
+ * a negative errno. */
+int spokei_vname_parse(const char *text, struct spoke_address *ret_address);
+
+/* `ret_name` has SPOKEI_VNAME_SIZE bytes. */
+void spokei_vname_of(const struct spoke_address *address, char *ret_name);
+
+/* Returns whether a listener at `listening` accepts connections to `name`. */
+bool spokei_vname_covers(const char *listening, const char *name);
 
 #endif

@@ -52,15 +52,6 @@ struct spokei_world_process {
 /* The number of the host on which all processes run, unless a test gives them others. */
 #define SPOKEI_WORLD_HOST UINT64_C(0x5907e0000001)
 
-/* A process's table for env.signals. */
-extern const struct spoke_signals spokei_world_signals;
-
-/* The environment that all processes share, except the loop and the process itself. */
-extern const struct spoke_env spokei_world_env;
-
-/* Returns the world's next random number. */
-uint64_t spokei_world_dice(struct spokei_world *world);
-
 /* Returns false without memory. */
 bool spokei_world_init(struct spokei_world *world, uint64_t seed);
 void spokei_world_fini(struct spokei_world *world);

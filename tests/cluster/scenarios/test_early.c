@@ -60,8 +60,7 @@ static void earlyrig_pass(void)
 static ssize_t noted_write(void *ctx, int fd, const struct iovec *parts, int count)
 {
 	bool refuses = earlyrig.refusal != 0 && earlyrig.write_count == earlyrig.refused;
-	ssize_t len = refuses ? earlyrig.refusal
-			      : spokei_world_env.net->write(ctx, fd, parts, count);
+	ssize_t len = refuses ? earlyrig.refusal : spokei_vnet_table.write(ctx, fd, parts, count);
 
 	if (earlyrig.write_count < EARLYRIG_WRITES)
 		earlyrig.writes[earlyrig.write_count] = len;
@@ -77,7 +76,7 @@ STEP(earlyrig_set_up)
 	earlyrig.conn.fd = -1;
 	scene_open(&earlyrig.world, 3);
 	spokei_world_process_init(&earlyrig.process, &earlyrig.world);
-	earlyrig.net = *spokei_world_env.net;
+	earlyrig.net = spokei_vnet_table;
 	earlyrig.net.write = noted_write;
 	earlyrig.process.env.net = &earlyrig.net;
 	earlyrig.process.env.forks = &earlyrig.forks;

@@ -1,13 +1,180 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The event loop of a virtual process, and the step from one event of the world to the next. */
+/* The virtual world: the environment of its processes, their event loops, the step from one event
+ * to the next, and disturbances of processes: lost time, and signals. */
 #include "core/virtual/world.h"
+#include "core/virtual/files.h"
+#include "timer/base.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/virtual/files.h"
-#include "timer/base.h"
+/* --- signals, which are spare descriptors that become readable; lost time */
+
+static int signals_open(void *ctx, int number, int *ret_fd)
+{
+	struct spokei_world_process *process = ctx;
+	int at = 0;
+	int error;
+
+	if (number <= 0)
+		return -EINVAL;
+	while (process->signals[at].number != 0) {
+		at++;
+		SPOKE_ASSERT(at < SPOKEI_WORLD_SIGNALS);
+	}
+	error = spokei_vnet_table.spare(ctx, ret_fd);
+	if (!error) {
+		process->signals[at].number = number;
+		process->signals[at].fd = *ret_fd;
+	}
+	return error;
+}
+
+static bool signals_take(void *ctx, int fd)
+{
+	return spokei_vnet_ring(((struct spokei_world_process *)ctx)->world->net, fd, false);
+}
+
+static void signals_close(void *ctx, int fd)
+{
+	struct spokei_world_process *process = ctx;
+
+	for (int i = 0; i < SPOKEI_WORLD_SIGNALS; i++)
+		if (process->signals[i].number != 0 && process->signals[i].fd == fd)
+			process->signals[i].number = 0;
+	spokei_vnet_table.close(ctx, fd);
+}
+
+static const struct spoke_signals signals_table = {
+	.open = signals_open,
+	.take = signals_take,
+	.close = signals_close,
+};
+
+bool spokei_world_signal(struct spokei_world_process *process, int number)
+{
+	bool watched = false;
+
+	for (int i = 0; i < SPOKEI_WORLD_SIGNALS; i++) {
+		if (process->signals[i].number != number)
+			continue;
+		(void)spokei_vnet_ring(process->world->net, process->signals[i].fd, true);
+		watched = true;
+	}
+	return watched;
+}
+
+void spokei_world_hold(struct spokei_world_process *process, uint64_t ns)
+{
+	process->held_until_ns = process->env.now(process) + ns;
+	process->user.leaves_ns = process->held_until_ns;
+}
+
+void spokei_world_stall(struct spokei_world *world, uint64_t ns)
+{
+	world->now_ns += ns;
+}
+
+void spokei_world_sleep(struct spokei_world *world, uint64_t ns)
+{
+	world->slept_ns += ns;
+}
+
+/* Returns the world's next random number. */
+static uint64_t world_dice(struct spokei_world *world)
+{
+	world->dice ^= world->dice << 13;
+	world->dice ^= world->dice >> 7;
+	world->dice ^= world->dice << 17;
+	return world->dice * UINT64_C(0x2545f4914f6cdd1d);
+}
+
+/* --- the environment */
+
+static uint64_t process_now(void *ctx)
+{
+	const struct spokei_world_process *process = ctx;
+	uint64_t now_ns = process->world->now_ns;
+
+	return now_ns > process->held_until_ns ? now_ns : process->held_until_ns;
+}
+
+/* As far behind as it is allowed to be. */
+static uint64_t process_coarse(void *ctx)
+{
+	return process_now(ctx) - SPOKE_COARSE_NS;
+}
+
+static uint64_t process_boot_now(void *ctx)
+{
+	const struct spokei_world_process *process = ctx;
+
+	return process_now(ctx) + process->world->slept_ns + process->boot_ahead_ns;
+}
+
+/* The year 2026. */
+static uint64_t process_wall(void *ctx)
+{
+	return UINT64_C(1767225600000000000) + process_boot_now(ctx);
+}
+
+/* Fills numbers of 64 bits, or one of 32, with the same values on machines of either byte order. */
+static void process_dice(void *ctx, void *bytes, size_t len)
+{
+	struct spokei_world_process *process = ctx;
+	const uint16_t one = 1;
+	bool little = *(const unsigned char *)&one == 1;
+	size_t turned = little ? 0 : len % 8 == 0 ? 7 : len == 4 ? 3 : 0;
+
+	for (size_t i = 0; i < len; i++)
+		((unsigned char *)bytes)[i ^ turned] = (unsigned char)(world_dice(process->world) >>
+								       56);
+}
+
+static void *process_resize(void *ctx, void *memory, size_t old_len, size_t len)
+{
+	struct spokei_world_process *process = ctx;
+	void *grown;
+
+	if (len == 0) {
+		process->blocks -= memory != NULL;
+		process->bytes -= old_len;
+		free(memory);
+		return NULL;
+	}
+	if (++process->demands == process->fail_at)
+		return NULL;
+	grown = realloc(memory, len);
+	process->blocks += grown && !memory;
+	process->bytes += grown ? len - old_len : 0;
+	return grown;
+}
+
+static int process_host_id(void *ctx, uint64_t *ret_id)
+{
+	const struct spokei_world_process *process = ctx;
+
+	if (process->host_id == 0)
+		return -ENOENT;
+	*ret_id = process->host_id;
+	return 0;
+}
+
+static const struct spoke_env world_env = {
+	.now = process_now,
+	.coarse = process_coarse,
+	.boot_now = process_boot_now,
+	.wall = process_wall,
+	.dice = process_dice,
+	.resize = process_resize,
+	.net = &spokei_vnet_table,
+	.files = &spokei_vfiles_table,
+	.signals = &signals_table,
+	.host_id = process_host_id,
+};
+
+/* --- the event loop */
 
 #define START_NS UINT64_C(1000000000)
 #define REPORTED_MAX 64u
@@ -50,8 +217,6 @@ static uint64_t world_now(void *arg)
 {
 	return ((struct spokei_world *)arg)->now_ns;
 }
-
-/* --- the loop */
 
 static int loop_open(void *ctx, void *native, const struct spoke_loop_up *up, void *arg,
 		     void **ret_loop)
@@ -237,7 +402,7 @@ static void report(struct spokei_world_loop *loop)
 {
 	struct spokei_world *world = loop->process->world;
 	unsigned seen = 0;
-	unsigned most = 1 + (unsigned)(spokei_world_dice(world) % REPORTED_MAX);
+	unsigned most = 1 + (unsigned)(world_dice(world) % REPORTED_MAX);
 
 	loop->reported_count = 0;
 	if (!is_any_ready(loop))
@@ -248,7 +413,7 @@ static void report(struct spokei_world_loop *loop)
 		if (!ready_of(loop, watch_of(at)))
 			continue;
 		seen++;
-		place = (unsigned)(spokei_world_dice(world) % seen);
+		place = (unsigned)(world_dice(world) % seen);
 		if (loop->reported_count < most) {
 			loop->reported[loop->reported_count] = loop->reported[place];
 			loop->reported[place] = watch_of(at);
@@ -397,7 +562,7 @@ void spokei_world_process_init(struct spokei_world_process *process, struct spok
 	*process = (struct spokei_world_process){
 		.user = { .net = world->net, .files = world->files },
 		.world = world,
-		.env = spokei_world_env,
+		.env = world_env,
 		.host_id = SPOKEI_WORLD_HOST,
 	};
 	process->env.ctx = process;
@@ -444,7 +609,7 @@ static struct spokei_world_loop *first_due(struct spokei_world *world, uint64_t 
 			continue;
 		equal = due_ns == *ret_due_ns ? equal + 1 : 1;
 		*ret_due_ns = due_ns;
-		if (spokei_world_dice(world) % equal == 0)
+		if (world_dice(world) % equal == 0)
 			first = loop;
 	}
 	return first;

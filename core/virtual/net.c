@@ -1,12 +1,102 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections of the network in memory: SYN, data, FIN and RST in flight. */
+/* The network in memory: the sockets, their listeners, and SYN, data, FIN and RST in flight between
+ * them as events ordered by time; then the network as loops and tests use it: readiness, times, and
+ * faults. */
+#include "core/virtual/net.h"
 #include "core/virtual/net_parts.h"
-
 #include "timer/base.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- events in flight: a heap, the earliest first */
+
+static bool earlier(const struct spokei_vwire_event *a, const struct spokei_vwire_event *b)
+{
+	return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
+}
+
+static void swap_events(struct spokei_vwire_event *a, struct spokei_vwire_event *b)
+{
+	struct spokei_vwire_event swapped = *a;
+
+	*a = *b;
+	*b = swapped;
+}
+
+/* Puts an event at that time. */
+static void put_event(struct spokei_vnet *net, struct spokei_vwire_socket *to,
+		      enum spokei_vwire_event_kind kind, uint32_t value, uint64_t at_ns)
+{
+	size_t at = net->events_len++;
+
+	if (net->events_len > net->events_size) {
+		net->events_size = net->events_size ? 2 * net->events_size : 64;
+		net->events = realloc(net->events, net->events_size * sizeof(*net->events));
+		SPOKE_ASSERT(net->events != NULL);
+	}
+	net->events[at] = (struct spokei_vwire_event){ at_ns, net->order++, to, kind, value };
+	to->coming++;
+	for (; at > 0 && earlier(&net->events[at], &net->events[(at - 1) / 2]); at = (at - 1) / 2)
+		swap_events(&net->events[at], &net->events[(at - 1) / 2]);
+}
+
+/* Takes the earliest event out. */
+static struct spokei_vwire_event take_event(struct spokei_vnet *net)
+{
+	struct spokei_vwire_event first = net->events[0];
+	size_t at = 0;
+
+	net->events[0] = net->events[--net->events_len];
+	for (;;) {
+		size_t child = 2 * at + 1;
+
+		if (child + 1 < net->events_len &&
+		    earlier(&net->events[child + 1], &net->events[child]))
+			child++;
+		if (child >= net->events_len || !earlier(&net->events[child], &net->events[at]))
+			break;
+		swap_events(&net->events[at], &net->events[child]);
+		at = child;
+	}
+	first.to->coming--;
+	return first;
+}
+
+/* --- listeners */
+
+struct spokei_vwire_socket *spokei_vwire_listener(struct spokei_vnet *net, const char *name)
+{
+	for (struct spokei_vwire_socket *one = net->all.next; one != &net->all; one = one->next) {
+		if (one->kind == SPOKEI_VWIRE_LISTENER && !one->gone &&
+		    spokei_vname_covers(one->local, name))
+			return one;
+	}
+	return NULL;
+}
+
+/* Chooses at random which of the listeners that share an address takes the next connection. NULL:
+ * there is none. */
+static struct spokei_vwire_socket *next_listener(struct spokei_vnet *net, const char *name)
+{
+	struct spokei_vwire_socket *first = spokei_vwire_listener(net, name);
+	struct spokei_vwire_socket *chosen = first;
+	unsigned count = 1;
+
+	if (first == NULL || !first->shared)
+		return first;
+	for (struct spokei_vwire_socket *one = first->next; one != &net->all; one = one->next) {
+		if (one->kind != SPOKEI_VWIRE_LISTENER || one->gone || !one->shared ||
+		    strcmp(one->local, first->local) != 0)
+			continue;
+		count++;
+		if (spokei_vwire_dice(net) % count == 0)
+			chosen = one;
+	}
+	return chosen;
+}
 
 #define NS_PER_S UINT64_C(1000000000)
 #define SYN_TRIES_MAX 7u /* the last wait ends 127 s after the first */
@@ -40,8 +130,8 @@ static uint64_t arrival(struct spokei_vnet *net, struct spokei_vwire_socket *fro
 static void send_event(struct spokei_vnet *net, struct spokei_vwire_socket *from,
 		       enum spokei_vwire_event_kind kind, size_t value)
 {
-	spokei_vwire_put_event(net, from->peer, kind, (uint32_t)value,
-			       arrival(net, from, kind == SPOKEI_VWIRE_DATA ? value : 0));
+	put_event(net, from->peer, kind, (uint32_t)value,
+		  arrival(net, from, kind == SPOKEI_VWIRE_DATA ? value : 0));
 }
 
 /* --- sockets */
@@ -88,7 +178,8 @@ static void put_aside_if_unused(struct spokei_vnet *net, struct spokei_vwire_soc
 	put_aside(net, socket);
 }
 
-void spokei_vwire_free_unused(struct spokei_vnet *net)
+/* Frees closed sockets that are needed no more; every settle does it. */
+static void free_unused(struct spokei_vnet *net)
 {
 	while (net->unused) {
 		struct spokei_vwire_socket *socket = net->unused;
@@ -217,21 +308,21 @@ static void answer(struct spokei_vnet *net, struct spokei_vwire_socket *client, 
 	else if (now)
 		client->kind = SPOKEI_VWIRE_STREAM;
 	else
-		spokei_vwire_put_event(net, client, SPOKEI_VWIRE_ANSWER, (uint32_t)error,
-				       arrival(net, client, 0));
+		put_event(net, client, SPOKEI_VWIRE_ANSWER, (uint32_t)error,
+			  arrival(net, client, 0));
 }
 
 static void try_again(struct spokei_vnet *net, struct spokei_vwire_socket *client)
 {
-	spokei_vwire_put_event(net, client, SPOKEI_VWIRE_SYN, 0,
-			       net->now_ns + (NS_PER_S << (client->tries - 1)));
+	put_event(net, client, SPOKEI_VWIRE_SYN, 0,
+		  net->now_ns + (NS_PER_S << (client->tries - 1)));
 }
 
 /* The SYN arrives at its destination, or is lost. */
 static void handle_syn(struct spokei_vnet *net, struct spokei_vwire_socket *client, bool now)
 {
 	enum spokei_vnet_route route = spokei_vwire_route_of(net, client->remote);
-	struct spokei_vwire_socket *listener = spokei_vwire_listener_next(net, client->remote);
+	struct spokei_vwire_socket *listener = next_listener(net, client->remote);
 	bool lost;
 
 	if (client->gone || client->kind != SPOKEI_VWIRE_CONNECTING)
@@ -265,7 +356,7 @@ void spokei_vwire_connect(struct spokei_vnet *net, struct spokei_vwire_socket *s
 	if (now)
 		handle_syn(net, socket, true);
 	else
-		spokei_vwire_put_event(net, socket, SPOKEI_VWIRE_SYN, 0, arrival(net, socket, 0));
+		put_event(net, socket, SPOKEI_VWIRE_SYN, 0, arrival(net, socket, 0));
 }
 
 /* --- streams */
@@ -438,12 +529,216 @@ void spokei_vwire_settle(struct spokei_vnet *net)
 		release_held(net);
 	net->linked = false;
 	while (net->events_len > 0 && net->events[0].at_ns <= target) {
-		struct spokei_vwire_event event = spokei_vwire_take_event(net);
+		struct spokei_vwire_event event = take_event(net);
 
 		if (event.at_ns > net->now_ns)
 			net->now_ns = event.at_ns;
 		handle_event(net, &event);
 	}
 	net->now_ns = target;
-	spokei_vwire_free_unused(net);
+	free_unused(net);
+}
+
+/* --- for loops and tests */
+
+struct spokei_vnet *spokei_vnet_new(const struct spokei_vnet_options *options)
+{
+	struct spokei_vnet *net = calloc(1, sizeof(*net));
+
+	if (net == NULL)
+		return NULL;
+	net->options = *options;
+	net->now_ns = options->now(options->arg);
+	net->dice = options->seed;
+	net->trace = UINT64_C(0xcbf29ce484222325);
+	net->all.next = &net->all;
+	net->all.prev = &net->all;
+	return net;
+}
+
+void spokei_vnet_free(struct spokei_vnet *net)
+{
+	if (net == NULL)
+		return;
+	free_unused(net);
+	while (net->all.next != &net->all) {
+		struct spokei_vwire_socket *socket = net->all.next;
+
+		net->all.next = socket->next;
+		if (socket->gift)
+			spokei_vshare_drop(socket->gift);
+		free(socket->bytes);
+		free(socket);
+	}
+	while (net->routes) {
+		struct spokei_vwire_route *route = net->routes;
+
+		net->routes = route->next;
+		free(route);
+	}
+	while (net->hosts) {
+		struct spokei_vwire_host *host = net->hosts;
+
+		net->hosts = host->next;
+		free(host);
+	}
+	free(net->events);
+	free(net->fds);
+	free(net);
+}
+
+void spokei_vnet_observe(struct spokei_vnet *net,
+			 void (*tell)(void *arg, const struct spokei_vnet_news *news), void *arg)
+{
+	net->tell = tell;
+	net->tell_arg = arg;
+}
+
+unsigned spokei_vnet_ready(struct spokei_vnet *net, int fd)
+{
+	const struct spokei_vwire_socket *socket;
+	unsigned io = 0;
+
+	spokei_vwire_settle(net);
+	socket = spokei_vwire_socket_of(net, fd);
+	if (socket->kind == SPOKEI_VWIRE_LISTENER)
+		return socket->queued > 0 ? SPOKE_IO_READ : 0;
+	if (socket->kind == SPOKEI_VWIRE_SPARE)
+		return socket->rung ? SPOKE_IO_READ : 0;
+	if (socket->kind != SPOKEI_VWIRE_STREAM)
+		return 0;
+	if (socket->arrived > 0 || socket->ended || socket->reset)
+		io |= SPOKE_IO_READ;
+	if (socket->reset || socket->shut || spokei_vwire_room(socket) > 0)
+		io |= SPOKE_IO_WRITE;
+	return io;
+}
+
+uint64_t spokei_vnet_changes(const struct spokei_vnet_user *user)
+{
+	spokei_vwire_settle(user->net);
+	return user->changes + user->net->changes;
+}
+
+uint64_t spokei_vnet_next(struct spokei_vnet *net)
+{
+	spokei_vwire_settle(net);
+	return net->events_len > 0 ? net->events[0].at_ns : UINT64_MAX;
+}
+
+void spokei_vnet_veil(struct spokei_vnet *net)
+{
+	net->veiled = true;
+}
+
+uint64_t spokei_vnet_trace(const struct spokei_vnet *net)
+{
+	return net->trace;
+}
+
+struct spokei_vnet_link *spokei_vnet_link(struct spokei_vnet *net, int fd)
+{
+	spokei_vwire_settle(net);
+	net->linked = true;
+	return &spokei_vwire_socket_of(net, fd)->out;
+}
+
+const struct spokei_vnet_guard *spokei_vnet_guard(const struct spokei_vnet *net, int fd)
+{
+	return &spokei_vwire_socket_of(net, fd)->guard;
+}
+
+bool spokei_vnet_ring(struct spokei_vnet *net, int fd, bool ring)
+{
+	struct spokei_vwire_socket *socket = spokei_vwire_socket_of(net, fd);
+	bool rung = socket->rung;
+
+	SPOKE_ASSERT(socket->kind == SPOKEI_VWIRE_SPARE);
+	socket->rung = ring;
+	spokei_vwire_touch(socket);
+	return rung;
+}
+
+void spokei_vnet_set_all(struct spokei_vnet *net, const struct spokei_vnet_link *link)
+{
+	spokei_vwire_settle(net);
+	net->linked = true;
+	net->options.link = *link;
+	for (struct spokei_vwire_socket *one = net->all.next; one != &net->all; one = one->next)
+		one->out = *link;
+}
+
+void spokei_vnet_route(struct spokei_vnet *net, const char *address, enum spokei_vnet_route route)
+{
+	struct spoke_address parsed;
+	struct spokei_vwire_route *one = calloc(1, sizeof(*one));
+	int error = spokei_vname_parse(address, &parsed);
+
+	SPOKE_ASSERT(one != NULL && error == 0);
+	spokei_vname_of(&parsed, one->name);
+	one->route = route;
+	one->next = net->routes;
+	net->routes = one;
+}
+
+void spokei_vnet_fail_accept(struct spokei_vnet *net, int fd, int error, unsigned times)
+{
+	struct spokei_vwire_socket *listener = spokei_vwire_socket_of(net, fd);
+
+	SPOKE_ASSERT(listener->kind == SPOKEI_VWIRE_LISTENER && error < 0);
+	listener->accept_error = error;
+	listener->accept_errors = times;
+}
+
+bool spokei_vnet_fail_accepts_at(struct spokei_vnet *net, const char *address, int error,
+				 unsigned times)
+{
+	struct spokei_vwire_socket *listener = spokei_vwire_listener(net, address);
+
+	if (listener)
+		spokei_vnet_fail_accept(net, listener->fd, error, times);
+	return listener != NULL;
+}
+
+void spokei_vnet_name(struct spokei_vnet *net, const char *host, const char *digits)
+{
+	struct spokei_vwire_host *one = calloc(1, sizeof(*one));
+
+	SPOKE_ASSERT(one != NULL);
+	(void)snprintf(one->name, sizeof(one->name), "%s", host);
+	(void)snprintf(one->digits, sizeof(one->digits), "%s", digits);
+	one->next = net->hosts;
+	net->hosts = one;
+}
+
+void spokei_vnet_reset(struct spokei_vnet *net, int fd)
+{
+	struct spokei_vwire_socket *socket;
+
+	spokei_vwire_settle(net);
+	socket = spokei_vwire_socket_of(net, fd);
+	SPOKE_ASSERT(socket->peer != NULL);
+	spokei_vwire_break(net, socket, ECONNRESET);
+	spokei_vwire_break(net, socket->peer, ECONNRESET);
+}
+
+bool spokei_vnet_inject(struct spokei_vnet *net, int fd, const void *bytes, size_t len)
+{
+	struct spokei_vwire_socket *socket;
+
+	spokei_vwire_settle(net);
+	socket = spokei_vwire_socket_of(net, fd);
+	if (socket->kind != SPOKEI_VWIRE_STREAM || socket->reset || socket->shut ||
+	    spokei_vwire_room(socket) < len)
+		return false;
+	spokei_vwire_send(net, socket, bytes, len);
+	return true;
+}
+
+void spokei_vnet_kill(struct spokei_vnet_user *user)
+{
+	for (int fd = 0; fd < user->net->fds_size && user->fds > 0; fd++) {
+		if (user->net->fds[fd] && user->net->fds[fd]->user == user)
+			spokei_vnet_table.close(user, fd);
+	}
 }

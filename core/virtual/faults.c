@@ -1,12 +1,185 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The environment that wraps another one and lets its calls fail. */
 #include "core/virtual/faults.h"
-
 #include "timer/base.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- the rules by which calls fail */
+
+/* For the wrapped calls: returns 0, or the error that this call shall have. */
+static int check_rule(struct spokei_faults *faulty, enum spokei_faults_kind kind)
+{
+	struct spokei_faults_rule *rule = &faulty->rules[kind];
+	int error = rule->error;
+
+	faulty->calls[kind]++;
+	if (error == 0)
+		return 0;
+	if (rule->skip > 0) {
+		rule->skip--;
+		return 0;
+	}
+	if (!rule->for_ever)
+		rule->error = 0;
+	faulty->failed[kind]++;
+	return error;
+}
+
+void spokei_faults_fail(struct spokei_faults *faulty, enum spokei_faults_kind kind, uint64_t nth,
+			int error, bool for_ever)
+{
+	SPOKE_ASSERT(nth > 0 && error < 0);
+	faulty->rules[kind] = (struct spokei_faults_rule){ nth - 1, error, for_ever };
+}
+
+void spokei_faults_heal(struct spokei_faults *faulty)
+{
+	memset(faulty->rules, 0, sizeof(faulty->rules));
+}
+
+const char *spokei_faults_kind_name(enum spokei_faults_kind kind)
+{
+	static const char *const names[SPOKEI_FAULTS_KINDS] = {
+		"memory",      "connect",      "finish",      "listen",         "accept",
+		"read",        "write",        "shut",        "spare",          "local",
+		"peer",        "parse",        "resolve",     "file read",      "file replace",
+		"file append", "file watch",   "file lock",   "file is locked", "file sweep",
+		"loop open",   "thread start", "parker open", "guard",          "signal open",
+		"notify",      "credentials",  "host id",     "share",          "shared",
+	};
+
+	return names[kind];
+}
+
+/* --- files */
+
+static ssize_t files_read(void *ctx, const char *path, void *bytes, size_t size)
+{
+	struct spokei_faults *faulty = ctx;
+	int error = check_rule(faulty, SPOKEI_FAULTS_FILE_READ);
+
+	return error ? error : faulty->inner->files->read(faulty->inner->ctx, path, bytes, size);
+}
+
+static int files_replace(void *ctx, const char *path, const void *bytes, size_t len,
+			 bool is_private)
+{
+	struct spokei_faults *faulty = ctx;
+	int error = check_rule(faulty, SPOKEI_FAULTS_FILE_REPLACE);
+
+	return error ? error
+		     : faulty->inner->files->replace(faulty->inner->ctx, path, bytes, len,
+						     is_private);
+}
+
+static int files_append(void *ctx, const char *path, const void *bytes, size_t len)
+{
+	struct spokei_faults *faulty = ctx;
+	int error = check_rule(faulty, SPOKEI_FAULTS_FILE_APPEND);
+
+	return error ? error : faulty->inner->files->append(faulty->inner->ctx, path, bytes, len);
+}
+
+static int files_watch(void *ctx, const char *path, int *ret_fd)
+{
+	struct spokei_faults *faulty = ctx;
+	int error = check_rule(faulty, SPOKEI_FAULTS_FILE_WATCH);
+
+	if (!error) {
+		error = faulty->inner->files->watch(faulty->inner->ctx, path, ret_fd);
+		faulty->fds += !error;
+	}
+	return error;
+}
+
+static bool files_changed(void *ctx, int fd)
+{
+	const struct spoke_env *inner = ((struct spokei_faults *)ctx)->inner;
+
+	return inner->files->changed(inner->ctx, fd);
+}
+
+static void files_unwatch(void *ctx, int fd)
+{
+	struct spokei_faults *faulty = ctx;
+
+	SPOKE_ASSERT(faulty->fds > 0);
+	faulty->fds--;
+	faulty->inner->files->unwatch(faulty->inner->ctx, fd);
+}
+
+static int files_lock(void *ctx, const char *path, int *ret_fd)
+{
+	struct spokei_faults *faulty = ctx;
+	int error = check_rule(faulty, SPOKEI_FAULTS_FILE_LOCK);
+
+	if (!error) {
+		error = faulty->inner->files->lock(faulty->inner->ctx, path, ret_fd);
+		faulty->fds += !error;
+	}
+	return error;
+}
+
+static void files_unlock(void *ctx, int fd)
+{
+	struct spokei_faults *faulty = ctx;
+
+	SPOKE_ASSERT(faulty->fds > 0);
+	faulty->fds--;
+	faulty->inner->files->unlock(faulty->inner->ctx, fd);
+}
+
+static int files_is_locked(void *ctx, const char *path)
+{
+	struct spokei_faults *faulty = ctx;
+	int error = check_rule(faulty, SPOKEI_FAULTS_FILE_IS_LOCKED);
+
+	return error ? error : faulty->inner->files->is_locked(faulty->inner->ctx, path);
+}
+
+static void files_drop(void *ctx, const char *path, int fd)
+{
+	struct spokei_faults *faulty = ctx;
+
+	SPOKE_ASSERT(faulty->fds > 0);
+	faulty->fds--;
+	faulty->inner->files->drop(faulty->inner->ctx, path, fd);
+}
+
+static int files_sweep(void *ctx, const char *path)
+{
+	struct spokei_faults *faulty = ctx;
+	int error = check_rule(faulty, SPOKEI_FAULTS_FILE_SWEEP);
+
+	return error ? error : faulty->inner->files->sweep(faulty->inner->ctx, path);
+}
+
+static ssize_t files_read_secret(void *ctx, const char *path, void *bytes, size_t size)
+{
+	struct spokei_faults *faulty = ctx;
+	int error = check_rule(faulty, SPOKEI_FAULTS_FILE_READ);
+
+	return error ? error
+		     : faulty->inner->files->read_secret(faulty->inner->ctx, path, bytes, size);
+}
+
+static const struct spoke_files files_table = {
+	.read = files_read,
+	.replace = files_replace,
+	.append = files_append,
+	.watch = files_watch,
+	.changed = files_changed,
+	.unwatch = files_unwatch,
+	.lock = files_lock,
+	.unlock = files_unlock,
+	.is_locked = files_is_locked,
+	.drop = files_drop,
+	.sweep = files_sweep,
+	.read_secret = files_read_secret,
+};
 
 #define BLOCK_MAGIC UINT64_C(0x62c1b8f0a7d35e49)
 #define BLOCK_FREED UINT64_C(0xdeadb10cdeadb10c)
@@ -69,7 +242,7 @@ static void *resize(struct spokei_faults *faulty, void *memory, size_t old_len, 
 	}
 	if (len > faulty->largest)
 		faulty->largest = len;
-	if (spokei_faults_check(faulty, SPOKEI_FAULTS_MEMORY))
+	if (check_rule(faulty, SPOKEI_FAULTS_MEMORY))
 		return NULL;
 	header = new_block(faulty, len);
 	if (header == NULL)
@@ -143,7 +316,7 @@ static void faulty_log(void *ctx, const struct spoke_log_line *line)
 static int net_connect(void *ctx, const struct spoke_address *to, int *ret_fd)
 {
 	struct spokei_faults *faulty = ctx;
-	int result = spokei_faults_check(faulty, SPOKEI_FAULTS_CONNECT);
+	int result = check_rule(faulty, SPOKEI_FAULTS_CONNECT);
 
 	if (!result) {
 		result = faulty->inner->net->connect(faulty->inner->ctx, to, ret_fd);
@@ -155,7 +328,7 @@ static int net_connect(void *ctx, const struct spoke_address *to, int *ret_fd)
 static int net_finish(void *ctx, int fd)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_FINISH);
+	int error = check_rule(faulty, SPOKEI_FAULTS_FINISH);
 
 	return error ? error : faulty->inner->net->finish(faulty->inner->ctx, fd);
 }
@@ -163,7 +336,7 @@ static int net_finish(void *ctx, int fd)
 static int net_listen(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_LISTEN);
+	int error = check_rule(faulty, SPOKEI_FAULTS_LISTEN);
 
 	if (!error) {
 		error = faulty->inner->net->listen(faulty->inner->ctx, at, backlog, ret_fd);
@@ -175,7 +348,7 @@ static int net_listen(void *ctx, const struct spoke_address *at, int backlog, in
 static int net_listen_shared(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_LISTEN);
+	int error = check_rule(faulty, SPOKEI_FAULTS_LISTEN);
 
 	if (!error) {
 		error = faulty->inner->net->listen_shared(faulty->inner->ctx, at, backlog, ret_fd);
@@ -187,7 +360,7 @@ static int net_listen_shared(void *ctx, const struct spoke_address *at, int back
 static int net_accept(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_peer)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_ACCEPT);
+	int error = check_rule(faulty, SPOKEI_FAULTS_ACCEPT);
 
 	if (!error) {
 		error = faulty->inner->net->accept(faulty->inner->ctx, fd, ret_fd, ret_peer);
@@ -199,7 +372,7 @@ static int net_accept(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_
 static ssize_t net_read(void *ctx, int fd, void *bytes, size_t len)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_READ);
+	int error = check_rule(faulty, SPOKEI_FAULTS_READ);
 
 	return error ? error : faulty->inner->net->read(faulty->inner->ctx, fd, bytes, len);
 }
@@ -207,7 +380,7 @@ static ssize_t net_read(void *ctx, int fd, void *bytes, size_t len)
 static ssize_t net_write(void *ctx, int fd, const struct iovec *parts, int count)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_WRITE);
+	int error = check_rule(faulty, SPOKEI_FAULTS_WRITE);
 
 	return error ? error : faulty->inner->net->write(faulty->inner->ctx, fd, parts, count);
 }
@@ -215,7 +388,7 @@ static ssize_t net_write(void *ctx, int fd, const struct iovec *parts, int count
 static int net_shut(void *ctx, int fd)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_SHUT);
+	int error = check_rule(faulty, SPOKEI_FAULTS_SHUT);
 
 	return error ? error : faulty->inner->net->shut(faulty->inner->ctx, fd);
 }
@@ -232,7 +405,7 @@ static void net_close(void *ctx, int fd)
 static int net_spare(void *ctx, int *ret_fd)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_SPARE);
+	int error = check_rule(faulty, SPOKEI_FAULTS_SPARE);
 
 	if (!error) {
 		error = faulty->inner->net->spare(faulty->inner->ctx, ret_fd);
@@ -244,7 +417,7 @@ static int net_spare(void *ctx, int *ret_fd)
 static int net_local(void *ctx, int fd, struct spoke_address *ret_address)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_LOCAL);
+	int error = check_rule(faulty, SPOKEI_FAULTS_LOCAL);
 
 	return error ? error : faulty->inner->net->local(faulty->inner->ctx, fd, ret_address);
 }
@@ -252,7 +425,7 @@ static int net_local(void *ctx, int fd, struct spoke_address *ret_address)
 static int net_peer(void *ctx, int fd, struct spoke_address *ret_address)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_PEER);
+	int error = check_rule(faulty, SPOKEI_FAULTS_PEER);
 
 	return error ? error : faulty->inner->net->peer(faulty->inner->ctx, fd, ret_address);
 }
@@ -260,7 +433,7 @@ static int net_peer(void *ctx, int fd, struct spoke_address *ret_address)
 static int net_parse(void *ctx, const char *text, struct spoke_address *ret_address)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_PARSE);
+	int error = check_rule(faulty, SPOKEI_FAULTS_PARSE);
 
 	return error ? error : faulty->inner->net->parse(faulty->inner->ctx, text, ret_address);
 }
@@ -276,7 +449,7 @@ static int net_resolve(void *ctx, const char *host, uint16_t port, struct spoke_
 		       int max)
 {
 	struct spokei_faults *faulty = ctx;
-	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_RESOLVE);
+	int error = check_rule(faulty, SPOKEI_FAULTS_RESOLVE);
 
 	if (error)
 		return error;
@@ -287,7 +460,7 @@ static int net_guard(void *ctx, int fd, uint64_t unanswered_ns, uint64_t keepali
 {
 	struct spokei_faults *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_GUARD);
+	int error = check_rule(faulty, SPOKEI_FAULTS_GUARD);
 
 	return error ? error : inner->net->guard(inner->ctx, fd, unanswered_ns, keepalive_ns);
 }
@@ -318,7 +491,7 @@ static int net_credentials(void *ctx, int fd, uint32_t *ret_uid, uint32_t *ret_g
 {
 	struct spokei_faults *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_CREDENTIALS);
+	int error = check_rule(faulty, SPOKEI_FAULTS_CREDENTIALS);
 
 	if (!error && inner->net->credentials == NULL)
 		error = -EOPNOTSUPP;
@@ -330,7 +503,7 @@ static int net_listen_mode(void *ctx, const struct spoke_address *at, int backlo
 {
 	struct spokei_faults *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_LISTEN);
+	int error = check_rule(faulty, SPOKEI_FAULTS_LISTEN);
 
 	if (!error && inner->net->listen_mode == NULL)
 		error = -EOPNOTSUPP;
@@ -346,7 +519,7 @@ static int net_share(void *ctx, int fd, const struct iovec *bytes, size_t size,
 {
 	struct spokei_faults *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_SHARE);
+	int error = check_rule(faulty, SPOKEI_FAULTS_SHARE);
 
 	if (!error && inner->net->share == NULL)
 		error = -EOPNOTSUPP;
@@ -361,7 +534,7 @@ static ssize_t net_shared(void *ctx, int fd, const struct iovec *bytes, size_t s
 {
 	struct spokei_faults *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	ssize_t got = spokei_faults_check(faulty, SPOKEI_FAULTS_SHARED);
+	ssize_t got = check_rule(faulty, SPOKEI_FAULTS_SHARED);
 
 	*ret = (struct spoke_shared){ NULL, 0 };
 	if (!got && inner->net->shared == NULL)
@@ -421,7 +594,7 @@ static int threads_start(void *ctx, void (*run)(void *arg), void *arg, void **re
 {
 	struct spokei_faults *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_THREAD_START);
+	int error = check_rule(faulty, SPOKEI_FAULTS_THREAD_START);
 
 	return error ? error : inner->threads->start(inner->ctx, run, arg, ret_thread);
 }
@@ -430,7 +603,7 @@ static int threads_open(void *ctx, void **ret_parker)
 {
 	struct spokei_faults *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_PARKER_OPEN);
+	int error = check_rule(faulty, SPOKEI_FAULTS_PARKER_OPEN);
 
 	return error ? error : inner->threads->open(inner->ctx, ret_parker);
 }
@@ -441,7 +614,7 @@ static int signals_open(void *ctx, int number, int *ret_fd)
 {
 	struct spokei_faults *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_SIGNAL_OPEN);
+	int error = check_rule(faulty, SPOKEI_FAULTS_SIGNAL_OPEN);
 
 	if (!error) {
 		error = inner->signals->open(inner->ctx, number, ret_fd);
@@ -478,7 +651,7 @@ static int manager_notify(void *ctx, const char *text)
 {
 	struct spokei_faults *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_NOTIFY);
+	int error = check_rule(faulty, SPOKEI_FAULTS_NOTIFY);
 
 	return error ? error : inner->manager->notify(inner->ctx, text);
 }
@@ -499,7 +672,7 @@ static int faulty_host_id(void *ctx, uint64_t *ret_id)
 {
 	struct spokei_faults *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_HOST_ID);
+	int error = check_rule(faulty, SPOKEI_FAULTS_HOST_ID);
 
 	return error ? error : inner->host_id(inner->ctx, ret_id);
 }
@@ -510,7 +683,7 @@ static int loop_open(void *ctx, void *native, const struct spoke_loop_up *up, vo
 {
 	struct spokei_faults *faulty = ctx;
 	const struct spoke_env *inner = faulty->inner;
-	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_LOOP_OPEN);
+	int error = check_rule(faulty, SPOKEI_FAULTS_LOOP_OPEN);
 
 	return error ? error : inner->loop->open(inner->ctx, native, up, arg, ret_loop);
 }
@@ -528,7 +701,7 @@ void spokei_faults_init(struct spokei_faults *faulty, const struct spoke_env *in
 		.resize = faulty_resize,
 		.log = inner->log ? faulty_log : NULL,
 		.net = inner->net ? &spokei_faults_net : NULL,
-		.files = inner->files ? &spokei_faults_files : NULL,
+		.files = inner->files ? &files_table : NULL,
 		.forks = inner->forks,
 		.signals = inner->signals ? &spokei_faults_signals : NULL,
 		.manager = inner->manager ? &spokei_faults_manager : NULL,
