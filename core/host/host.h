@@ -37,4 +37,16 @@ extern const struct spoke_net spokei_host_net;
 extern const struct spoke_signals spokei_host_signals;
 extern const struct spoke_threads spokei_host_threads;
 
+/* --- sockets that a service manager has opened
+ *
+ * They are passed to this process by environment variables. Each is taken once. Any thread. */
+
+/* Finds a socket by its name, without regard to case, or by the number of its descriptor. Returns
+ * as passed() of struct spoke_net; the address is the socket's. */
+SPOKE_MUST_USE int spokei_passed_find(const char *name, struct spoke_address *ret_address);
+
+/* Takes the first socket with this address, which no other call gets then. Returns its descriptor,
+ * non-blocking and not inherited by other programs, or -ENOENT. */
+SPOKE_MUST_USE int spokei_passed_take(const struct spoke_address *address);
+
 #endif

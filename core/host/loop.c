@@ -16,13 +16,11 @@
  */
 #define _GNU_SOURCE
 #include "core/host/host.h"
-
 #include "core/host/looks.h"
-#include "core/host/pool.h"
-
-#include <ev.h>
+#include "core/host/threads.h"
 
 #include <errno.h>
+#include <ev.h>
 #include <stdlib.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -106,13 +104,85 @@ struct host_loop {
 	struct ev_idle again; /* active: the next round does not wait */
 	struct ev_async wake;
 	struct ev_io timer;
-	struct spokei_works works;
+	/* The works that the loop has given to threads of its pool and has not got back. */
+	struct spokei_pool pool;
+	struct spoke_list outside;             /* works not handed back yet, by loop[1] and [2] */
+	_Atomic(struct spoke_work *) finished; /* linked by loop[0], newest first */
 };
 
 /* Returns whether this process is a child of the one that opened the loop. */
 static bool is_parted(const struct host_loop *loop)
 {
 	return loop->forks != spokei_forks;
+}
+
+/* --- works for the pool */
+
+static struct spoke_list *node_of(struct spoke_work *work)
+{
+	_Static_assert(sizeof(struct spoke_list) == 2 * sizeof(work->loop[0]), "it fits");
+	return (struct spoke_list *)(void *)&work->loop[1];
+}
+
+/* Called by a thread of the pool, or by the loop as it closes. The first work that has finished
+ * wakes the loop. */
+static void work_finished(void *arg, struct spoke_work *work)
+{
+	struct host_loop *loop = arg;
+	struct spoke_work *newest = atomic_load_explicit(&loop->finished, memory_order_relaxed);
+
+	do {
+		work->loop[0] = newest;
+	} while (!atomic_compare_exchange_weak_explicit(&loop->finished, &newest, work,
+							memory_order_release,
+							memory_order_relaxed));
+	if (newest == NULL)
+		ev_async_send(loop->ev, &loop->wake);
+}
+
+/* Reverses a list of works. */
+static struct spoke_work *oldest_first(struct spoke_work *work)
+{
+	struct spoke_work *oldest = NULL;
+
+	while (work) {
+		struct spoke_work *next = work->loop[0];
+
+		work->loop[0] = oldest;
+		oldest = work;
+		work = next;
+	}
+	return oldest;
+}
+
+/* Calls done() of all finished works, the first to finish first. A work may fork: the others are
+ * then for the parent, and the child abandons them. */
+static void hand_back_works(struct host_loop *loop)
+{
+	struct spoke_work *work = oldest_first(
+		atomic_exchange_explicit(&loop->finished, NULL, memory_order_acquire));
+
+	while (work && !is_parted(loop)) {
+		struct spoke_work *next = work->loop[0];
+
+		spokei_list_remove(node_of(work));
+		work->done(work);
+		work = next;
+	}
+}
+
+/* In a forked child, where the state of the parent's threads is unknown: hands back all works as
+ * cancelled. */
+static void abandon_works(struct host_loop *loop)
+{
+	while (!spokei_list_empty(&loop->outside)) {
+		struct spoke_list *node = loop->outside.next;
+		struct spoke_work *work = spoke_container_of(node, struct spoke_work, loop[1]);
+
+		spokei_list_remove(node);
+		work->status = -ECANCELED;
+		work->done(work);
+	}
 }
 
 static void settle(struct host_loop *loop)
@@ -180,13 +250,6 @@ static void native_idle(struct ev_loop *ev, struct ev_idle *watcher, int events)
 	(void)events;
 }
 
-static void works_back(void *arg)
-{
-	struct host_loop *loop = arg;
-
-	ev_async_send(loop->ev, &loop->wake);
-}
-
 /* Drains the descriptor; the round that it causes is the purpose. */
 static void loop_woken(struct ev_loop *ev, struct ev_async *watcher, int events)
 {
@@ -197,7 +260,7 @@ static void loop_woken(struct ev_loop *ev, struct ev_async *watcher, int events)
 	if (is_parted(loop))
 		return;
 	loop->inside++;
-	spokei_works_hand_back(&loop->works);
+	hand_back_works(loop);
 	loop->inside--;
 }
 
@@ -386,9 +449,10 @@ static int host_loop_open(void *ctx, void *native, const struct spoke_loop_up *u
 		error = -ENOSYS;
 		goto err_after_timer;
 	}
-	error = spokei_works_init(&loop->works, works_back, loop);
+	error = spokei_pool_init(&loop->pool, 0, 0, work_finished, loop);
 	if (error)
 		goto err_after_ev;
+	spokei_list_init(&loop->outside);
 	loop->up = up;
 	loop->arg = arg;
 	loop->armed_ns = UINT64_MAX;
@@ -416,10 +480,12 @@ static void host_loop_retire(void *handle)
 
 	/* A callback may return to code that uses the loop. */
 	SPOKE_ASSERT(loop->inside == 0);
-	if (is_parted(loop))
-		spokei_works_abandon(&loop->works);
-	else
-		spokei_works_stop(&loop->works);
+	if (is_parted(loop)) {
+		abandon_works(loop);
+		return;
+	}
+	spokei_pool_stop(&loop->pool);
+	hand_back_works(loop);
 }
 
 static void host_loop_close(void *handle)
@@ -427,7 +493,7 @@ static void host_loop_close(void *handle)
 	struct host_loop *loop = handle;
 	int timer_fd = loop->timer.fd;
 
-	spokei_works_fini(&loop->works);
+	spokei_pool_fini(&loop->pool);
 	if (!loop->own)
 		stop_native(loop);
 	ev_async_stop(loop->ev, &loop->wake);
@@ -574,22 +640,25 @@ static void host_loop_stop(void *handle)
 static int host_loop_offload(void *handle, struct spoke_work *work)
 {
 	struct host_loop *loop = handle;
+	int error = spokei_pool_submit(&loop->pool, work);
 
-	return spokei_works_submit(&loop->works, work);
+	if (!error)
+		spokei_list_append(&loop->outside, node_of(work));
+	return error;
 }
 
 static void host_loop_pool_limit(void *handle, uint32_t threads_max, uint32_t queue_max)
 {
 	struct host_loop *loop = handle;
 
-	spokei_pool_limit(&loop->works.pool, threads_max, queue_max);
+	spokei_pool_limit(&loop->pool, threads_max, queue_max);
 }
 
 static void host_loop_pool_look(void *handle, struct spoke_pool *ret)
 {
 	struct host_loop *loop = handle;
 
-	spokei_pool_look(&loop->works.pool, ret);
+	spokei_pool_look(&loop->pool, ret);
 }
 
 const struct spoke_loop spokei_host_loop = {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The service manager: messages to it, and the sockets that it has passed to this process. */
 #define _GNU_SOURCE
-#include "core/host/manager.h"
-
 #include "core/host/host.h"
 
 #include <spoke/env.h>

@@ -3,7 +3,6 @@
 #ifndef TESTS_CORE_HOST_POOLRIG_H
 #define TESTS_CORE_HOST_POOLRIG_H
 
-#include "core/host/pool.h"
 #include "core/host/threads.h"
 #include "tests/support/test.h"
 

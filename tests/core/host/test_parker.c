@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 
 #include "core/host/host.h"
-#include "core/host/pool.h"
 #include "core/host/threads.h"
 #include "tests/support/test.h"
 

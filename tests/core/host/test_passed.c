@@ -7,7 +7,6 @@
 
 #include "core/base/address.h"
 #include "core/host/host.h"
-#include "core/host/manager.h"
 #include "tests/support/test.h"
 
 #include <errno.h>
