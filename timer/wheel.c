@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The timing wheel: arms, moves and cancels timers, and advances. slots.h decides in which slot a
- * timer sits.
+ * The timing wheel: how it is made, how it arms, moves and cancels timers, and how it advances. The
+ * geometry of the slots is in wheel.h.
  *
  * An advance goes from edge to edge; an edge is a tick at which the wheel enters an occupied slot.
  * First the timers of the slot sink to lower levels while now is still one tick before the edge.
@@ -9,6 +9,383 @@
  * edge and the timers of this tick fire. The budget can interrupt both halves.
  */
 #include "timer/wheel.h"
+
+/* --- the conversion from nanoseconds to ticks */
+
+/*
+ * With 2^shift the power of two at or above tick_ns and factor = ceil(2^(63 + shift) / tick_ns),
+ * ns * factor >> (63 + shift) is the exact quotient for every ns below 2^63 (Granlund and
+ * Montgomery, "Division by invariant integers using multiplication", 1994). The factor comes from a
+ * long division, so that no 128-bit type is needed for it.
+ */
+static uint64_t factor_of(uint64_t tick_ns, unsigned shift)
+{
+	uint64_t factor = 0;
+	uint64_t rest = 1;
+
+	for (unsigned bit = 0; bit < 63 + shift; bit++) {
+		rest <<= 1;
+		factor <<= 1;
+		if (rest >= tick_ns) {
+			rest -= tick_ns;
+			factor |= 1;
+		}
+	}
+	return factor + (rest != 0);
+}
+
+/*
+ * With few = ceil(2^64 / tick_ns) the quotient is exact for every ns with ns * excess < 2^64, where
+ * excess = few * tick_ns - 2^64. For ticks of 1 ns `few` would not fit.
+ */
+struct spokei_scale spokei_scale_make(uint64_t origin_ns, uint64_t tick_ns)
+{
+	unsigned shift = spokei_log2_up(tick_ns);
+	uint64_t few = UINT64_MAX / tick_ns + 1;
+	uint64_t excess = few * tick_ns;
+	uint64_t few_ns = SPOKEI_SCALE_FEW_MAX_NS;
+
+	if (tick_ns == 1)
+		return (struct spokei_scale){ origin_ns, tick_ns, UINT64_C(1) << 63, 0, 0, 0, 0 };
+	if (excess > 0 && UINT64_MAX / excess < few_ns)
+		few_ns = UINT64_MAX / excess;
+	return (struct spokei_scale){
+		.origin_ns = origin_ns,
+		.tick_ns = tick_ns,
+		.factor = factor_of(tick_ns, shift),
+		.shift = (uint8_t)shift,
+		.few = few,
+		.few_ns = few_ns / tick_ns * tick_ns,
+		.few_ticks = few_ns / tick_ns,
+	};
+}
+
+/* --- slots: setup, and the functions that are not on the hot path */
+
+static size_t words_for(size_t slots)
+{
+	return (slots + 63) / 64;
+}
+
+/* Returns the bytes of memory for `levels` levels of 2^bits slots. */
+static size_t slots_size(unsigned bits, unsigned levels)
+{
+	size_t count = (size_t)levels << bits;
+
+	return count * sizeof(struct spoke_list) + words_for(count) * sizeof(uint64_t);
+}
+
+static void fill_reach(struct spokei_slots *slots)
+{
+	for (unsigned bit = 0; bit < 64; bit++) {
+		unsigned level = bit / slots->bits < slots->top ? bit / slots->bits : slots->top;
+
+		slots->reach[bit] = (struct spokei_reach){
+			.base = (uint16_t)(level << slots->bits),
+			.shift = (uint8_t)(level * slots->bits),
+			.top = (uint8_t)((level == slots->top ? SPOKEI_REACH_TOP : 0) |
+					 (bit >= slots->span ? SPOKEI_REACH_FAR : 0)),
+		};
+	}
+}
+
+/* Lays out the slots in `memory`, which is aligned to a cache line. Afterwards all slots are empty
+ * and the wheel stands at tick 0. */
+static void init_slots(struct spokei_slots *slots, void *memory, unsigned bits, unsigned levels)
+{
+	size_t count = (size_t)levels << bits;
+
+	SPOKE_ASSERT(bits > 0 && levels > 0 && bits * levels <= 48);
+	SPOKE_ASSERT(words_for(count) <= (size_t)64 * SPOKEI_SUMMARY_MAX);
+	*slots = (struct spokei_slots){
+		.slot = memory,
+		.next = SPOKEI_TICK_NEVER,
+		.far_min = SPOKEI_TICK_NEVER,
+		.count = (uint32_t)count,
+		.top_base = (uint32_t)(levels - 1) << bits,
+		.mask = (1u << bits) - 1,
+		.bits = (uint8_t)bits,
+		.top = (uint8_t)(levels - 1),
+		.span = (uint8_t)(bits * levels),
+	};
+	slots->marked = (uint64_t *)(void *)(slots->slot + count);
+	spokei_list_init(&slots->aside);
+	for (size_t i = 0; i < count; i++)
+		spokei_list_init(&slots->slot[i]);
+	for (size_t i = 0; i < words_for(count); i++)
+		slots->marked[i] = 0;
+	fill_reach(slots);
+}
+
+/* Timers at which a wheel that comes to rest looks to find its earliest one. */
+#define LOOKS 16u
+
+/* Returns the first marked slot at or after `from`, or `count`. */
+static uint32_t first_marked(const struct spokei_slots *slots, uint32_t from)
+{
+	uint32_t word = from >> 6;
+	uint32_t part;
+	uint64_t bits;
+
+	if (from >= slots->count)
+		return slots->count;
+	bits = slots->marked[word] & (UINT64_MAX << (from & 63));
+	if (bits)
+		return word << 6 | (uint32_t)__builtin_ctzll(bits);
+	word++;
+	part = word >> 6;
+	for (bits = UINT64_MAX << (word & 63); part < SPOKEI_SUMMARY_MAX; bits = UINT64_MAX) {
+		bits &= slots->summary[part];
+		if (bits) {
+			word = part << 6 | (uint32_t)__builtin_ctzll(bits);
+			return word << 6 | (uint32_t)__builtin_ctzll(slots->marked[word]);
+		}
+		part++;
+	}
+	return slots->count;
+}
+
+/* As find_edge(), of the slots at and after `from`. */
+static struct spokei_edge find_from(const struct spokei_slots *slots, uint64_t now, uint32_t from)
+{
+	struct spokei_edge edge = { SPOKEI_TICK_NEVER, first_marked(slots, from) };
+	uint32_t shift;
+	uint64_t lap;
+
+	if (edge.slot == slots->count)
+		return edge;
+	shift = spokei_slots_level(slots, edge.slot) * slots->bits;
+	lap = now >> (shift + slots->bits);
+	if (edge.slot >= slots->top_base) {
+		uint32_t here = (uint32_t)(now >> shift) & slots->mask;
+
+		edge.slot = first_marked(slots, slots->top_base + here + 1);
+		if (edge.slot == slots->count) {
+			uint64_t far = slots->far_min >> slots->span;
+
+			lap = far > lap ? far : lap + 1;
+			edge.slot = slots->top_base;
+		}
+	}
+	edge.tick = lap << (shift + slots->bits) | (uint64_t)(edge.slot & slots->mask) << shift;
+	return edge;
+}
+
+/* Returns the first edge after `now`, from the bitmap. The first tick of a lap with timers is an
+ * edge too, even if its slot is empty, because far_min must then be recomputed. */
+static struct spokei_edge find_edge(const struct spokei_slots *slots, uint64_t now)
+{
+	return find_from(slots, now, 0);
+}
+
+/* Unmarks an empty slot, which the wheel then does not visit. */
+static void clear_mark(struct spokei_slots *slots, uint32_t slot)
+{
+	uint64_t *word = &slots->marked[slot >> 6];
+
+	SPOKE_ASSERT(spokei_list_empty(&slots->slot[slot]));
+	*word &= ~(UINT64_C(1) << (slot & 63));
+	if (*word == 0)
+		slots->summary[slot >> 12] &= ~(UINT64_C(1) << (slot >> 6 & 63));
+}
+
+/* Removes the disarmed timers of a slot below the top level. Returns the earliest tick of the
+ * others, NEVER if there are none; the edge if that takes too many looks. */
+static uint64_t earliest_of(struct spokei_slots *slots, struct spokei_edge edge, unsigned *looks)
+{
+	const struct spoke_list *head = &slots->slot[edge.slot];
+	uint64_t earliest = SPOKEI_TICK_NEVER;
+
+	for (struct spoke_list *place = head->next; place != head && earliest > edge.tick;) {
+		struct spoke_timer *timer = spokei_timer_of(place);
+
+		place = place->next;
+		if ((*looks)++ >= LOOKS)
+			return edge.tick;
+		if (!spoke_timer_armed(timer)) {
+			spokei_slots_remove(timer);
+			timer->key = 0;
+		} else if (spokei_timer_tick(timer) < earliest) {
+			earliest = spokei_timer_tick(timer);
+		}
+	}
+	return earliest;
+}
+
+/* Sets `next` for a wheel that rests at `now`. Unmarks slots without an armed timer that come
+ * before the earliest one. Returns the tick of that timer, or an earlier one if there are many
+ * timers or it sits on the top level; NEVER: there is none. */
+static uint64_t rest_slots(struct spokei_slots *slots, uint64_t now)
+{
+	uint64_t wake = SPOKEI_TICK_NEVER;
+	unsigned looks = 0;
+	struct spokei_edge edge;
+
+	slots->next = SPOKEI_TICK_NEVER;
+	for (uint32_t from = 0;; from = edge.slot + 1) {
+		uint64_t earliest;
+
+		edge = find_from(slots, now, from);
+		if (wake <= edge.tick)
+			return wake;
+		/* The top level has laps: a timer in one of its slots may be much later. */
+		earliest = edge.slot < slots->top_base ? earliest_of(slots, edge, &looks)
+						       : edge.tick;
+		if (earliest == SPOKEI_TICK_NEVER) {
+			clear_mark(slots, edge.slot);
+			continue;
+		}
+		if (slots->next == SPOKEI_TICK_NEVER)
+			slots->next = edge.tick;
+		wake = earliest < wake ? earliest : wake;
+	}
+}
+
+/* Puts the timers that were set aside back into their slot, which is empty. */
+static void restore_slot(struct spokei_slots *slots, uint32_t slot)
+{
+	if (spokei_list_empty(&slots->aside))
+		return;
+	spokei_list_move(&slots->aside, &slots->slot[slot]);
+	spokei_slots_mark(slots, slot);
+}
+
+/* --- setting a wheel up */
+
+#define CACHE_LINE 64u
+
+static const struct spoke_wheel_options defaults = {
+	.tick_ns = 1000000,
+	.slots = 256,
+	.levels = 4,
+	.pending_max = 16777216,
+};
+
+const char *spoke_wheel_text(int status)
+{
+	static const char *const texts[] = {
+		[SPOKE_WHEEL_OK] = "done",
+		[SPOKE_WHEEL_MORE] = "the budget is used up, but work is left; advance again",
+		[SPOKE_WHEEL_FULL] = "pending_max timers are pending; raise it or schedule fewer",
+		[SPOKE_WHEEL_HORIZON] = "the deadline is beyond tick 2^48 - 2 or 2^62 ns",
+		[SPOKE_WHEEL_ARMED] = "the timer is armed; reschedule or cancel it",
+		[SPOKE_WHEEL_IDLE] = "the timer is not armed; schedule it",
+		[SPOKE_WHEEL_STOPPED] = "the wheel was stopped",
+		[SPOKE_WHEEL_BUSY] = "advance was called in a callback of the same wheel",
+		[SPOKE_WHEEL_NO_CLASS] = "the wheel has no such class; add it first",
+		[SPOKE_WHEEL_BAD_TICK] = "tick_ns must be 1 ns to 1 h",
+		[SPOKE_WHEEL_BAD_SLOTS] = "slots must be 2 to 4096",
+		[SPOKE_WHEEL_BAD_LEVELS] = "levels must be 1 to 8, and slots^levels at most 2^48",
+		[SPOKE_WHEEL_BAD_PENDING] = "pending_max must be at most 2^40",
+		[SPOKE_WHEEL_BAD_MEMORY] = "memory is NULL or smaller than spoke_wheel_size()",
+		[SPOKE_WHEEL_BAD_CLASS] = "a class needs a name and a callback",
+		[SPOKE_WHEEL_CLASSES_FULL] = "a wheel has at most 32 classes",
+		[SPOKE_WHEEL_BAD_NOW] = "now_ns must be at most 2^63",
+	};
+
+	if (status < 0 || (size_t)status >= sizeof(texts) / sizeof(texts[0]))
+		return "unknown status of a wheel";
+	return texts[status];
+}
+
+/* Replaces zeros with defaults, and checks the ranges. */
+static int settle_options(const struct spoke_wheel_options *asked, struct spoke_wheel_options *ret)
+{
+	struct spoke_wheel_options options = asked ? *asked : defaults;
+
+	if (options.tick_ns == 0)
+		options.tick_ns = defaults.tick_ns;
+	if (options.slots == 0)
+		options.slots = defaults.slots;
+	if (options.levels == 0)
+		options.levels = defaults.levels;
+	if (options.pending_max == 0)
+		options.pending_max = defaults.pending_max;
+	if (options.tick_ns > SPOKE_WHEEL_TICK_MAX_NS)
+		return SPOKE_WHEEL_BAD_TICK;
+	if (options.slots < 2 || options.slots > SPOKE_WHEEL_SLOTS_MAX)
+		return SPOKE_WHEEL_BAD_SLOTS;
+	if (options.levels > SPOKE_WHEEL_LEVELS_MAX ||
+	    options.levels * spokei_log2_up(options.slots) > 48)
+		return SPOKE_WHEEL_BAD_LEVELS;
+	if (options.pending_max > SPOKE_WHEEL_PENDING_MAX)
+		return SPOKE_WHEEL_BAD_PENDING;
+	*ret = options;
+	return SPOKE_WHEEL_OK;
+}
+
+/* Rounds up to a multiple of a cache line. */
+static size_t align_up(size_t size)
+{
+	return (size + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
+}
+
+static size_t size_for(const struct spoke_wheel_options *options)
+{
+	return CACHE_LINE - 1 + align_up(sizeof(struct spoke_wheel)) +
+	       slots_size(spokei_log2_up(options->slots), options->levels);
+}
+
+int spoke_wheel_size(const struct spoke_wheel_options *options, size_t *ret_size)
+{
+	struct spoke_wheel_options settled;
+	int status = settle_options(options, &settled);
+
+	if (status != SPOKE_WHEEL_OK)
+		return status;
+	*ret_size = size_for(&settled);
+	return SPOKE_WHEEL_OK;
+}
+
+int spoke_wheel_init(void *memory, size_t size, const struct spoke_wheel_options *options,
+		     uint64_t now_ns, struct spoke_wheel **ret_wheel)
+{
+	struct spoke_wheel_options settled;
+	struct spoke_wheel *wheel;
+	uintptr_t address = (uintptr_t)memory;
+	int status = settle_options(options, &settled);
+
+	if (status != SPOKE_WHEEL_OK)
+		return status;
+	if (memory == NULL || size < size_for(&settled))
+		return SPOKE_WHEEL_BAD_MEMORY;
+	if (now_ns > SPOKE_WHEEL_NOW_MAX_NS)
+		return SPOKE_WHEEL_BAD_NOW;
+	wheel = (void *)((char *)memory + (align_up(address) - address));
+	*wheel = (struct spoke_wheel){
+		.pending_max = settled.pending_max,
+		.last = SPOKEI_SCALE_MAX_NS / settled.tick_ns < SPOKEI_TICK_END
+				? SPOKEI_SCALE_MAX_NS / settled.tick_ns
+				: SPOKEI_TICK_END - 1,
+		.wake = SPOKEI_TICK_NEVER,
+		.scale = spokei_scale_make(now_ns, settled.tick_ns),
+		.heard_ns = now_ns,
+		.slice_ns = now_ns,
+		.phase = SPOKEI_WHEEL_RESTING,
+	};
+	wheel->front.next_ns = SPOKE_WHEEL_NEVER;
+	spokei_wheel_set_now(wheel, 0);
+	spokei_wheel_forget_shared(wheel);
+	init_slots(&wheel->slots, (char *)wheel + align_up(sizeof(*wheel)),
+		   spokei_log2_up(settled.slots), settled.levels);
+	*ret_wheel = wheel;
+	return SPOKE_WHEEL_OK;
+}
+
+int spoke_wheel_add_class(struct spoke_wheel *wheel, const char *name, spoke_timer_due_fn due,
+			  void *arg, unsigned *ret_class)
+{
+	if (name == NULL || due == NULL)
+		return SPOKE_WHEEL_BAD_CLASS;
+	if (wheel->front.classes == SPOKE_WHEEL_CLASSES_MAX)
+		return SPOKE_WHEEL_CLASSES_FULL;
+	wheel->class_of[wheel->front.classes] =
+		(struct spokei_wheel_class){ .due = due, .arg = arg, .name = name };
+	*ret_class = wheel->front.classes++;
+	return SPOKE_WHEEL_OK;
+}
+
+/* --- a wheel at work */
 
 /* Parts of the ABI: the position and layout of the front, the parts of a key. */
 _Static_assert(offsetof(struct spoke_wheel, front) == 0, "the inline functions look there");
@@ -307,8 +684,8 @@ static bool empty_slot(struct spoke_wheel *wheel, struct pass *pass)
 			pass_timer(wheel, timer);
 	}
 	spokei_wheel_forget_shared(wheel); /* its slot may be this one */
-	spokei_slots_clear(&wheel->slots, wheel->slot);
-	spokei_slots_restore(&wheel->slots, wheel->slot);
+	clear_mark(&wheel->slots, wheel->slot);
+	restore_slot(&wheel->slots, wheel->slot);
 	return true;
 }
 
@@ -343,7 +720,7 @@ static void finish_phase(struct spoke_wheel *wheel)
 		move_now(wheel, wheel->edge);
 	} else {
 		wheel->phase = SPOKEI_WHEEL_RESTING;
-		wheel->wake = spokei_slots_rest(&wheel->slots, wheel->now);
+		wheel->wake = rest_slots(&wheel->slots, wheel->now);
 	}
 	show_next(wheel);
 }
@@ -354,7 +731,7 @@ static int turn_wheel(struct spoke_wheel *wheel, struct pass *pass)
 
 	while (wheel->phase != SPOKEI_WHEEL_RESTING || slots->next <= pass->target) {
 		if (wheel->phase == SPOKEI_WHEEL_RESTING)
-			begin_edge(wheel, spokei_slots_find(slots, wheel->now));
+			begin_edge(wheel, find_edge(slots, wheel->now));
 		if (!empty_slot(wheel, pass))
 			return SPOKE_WHEEL_MORE;
 		finish_phase(wheel);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The conversion of nanoseconds to ticks equals exact division, without a division at run time. */
 #include "tests/support/test.h"
-#include "timer/scale.h"
+#include "timer/wheel.h"
 
 static uint64_t next_random(uint64_t *seed)
 {
