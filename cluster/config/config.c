@@ -23,32 +23,6 @@
 #define TOLD_MAX 1048576u /* bytes of all sentences */
 #define RESTART "takes effect after a restart"
 
-/* All that a reload reads, before any of it is used, so that a thread of the pool can read it: the
- * file, the files of tokens and keys that it names, and those of TLS. */
-struct reading {
-	const struct spoke_env *env;
-	const char *name;               /* of the file; borrowed */
-	struct spokei_config_file file; /* if there is no error */
-	int error;                      /* as spoke_config_load() returns */
-	struct spokei_buffer told;      /* sentences about the file, each with its NUL */
-	struct spokei_secret_files secrets;
-	struct spoke_list tls; /* see spokei_tls_hold() */
-};
-
-/* A config with the reload in progress. */
-struct block {
-	struct spoke_config config;
-	struct reading reading;
-	struct spoke_work work; /* of a reload that a signal has begun */
-	size_t size;            /* of the block */
-	char name[];            /* of the file */
-};
-
-static struct block *block_of(struct spoke_config *config)
-{
-	return spoke_container_of(config, struct block, config);
-}
-
 /* --- loading */
 
 /* Reports a message about a whole file, with its name. `told` may be NULL. */
@@ -123,17 +97,14 @@ static int make_config(const struct spoke_env *env, const char *name,
 		       struct spokei_config_file *file, struct spoke_config **ret_config)
 {
 	const size_t len = strlen(name);
-	struct block *block = spokei_alloc(env, 1, sizeof(*block) + len + 1);
-	struct spoke_config *config;
+	struct spoke_config *config = spokei_alloc(env, 1, sizeof(*config) + len + 1);
 
-	if (block == NULL) {
+	if (config == NULL) {
 		spokei_config_file_fini(file);
 		return SPOKE_ENOMEM;
 	}
-	block->size = sizeof(*block) + len + 1;
-	memcpy(block->name, name, len);
-	config = &block->config;
-	config->name = block->name;
+	config->size = sizeof(*config) + len + 1;
+	memcpy(config->name, name, len);
 	config->env = env;
 	config->file = *file;
 	config->first = *file;
@@ -204,7 +175,7 @@ void spoke_config_free(struct spoke_config *config)
 	env = config->env;
 	drop_file(config);
 	spokei_config_file_fini(&config->first);
-	spokei_free(env, block_of(config), 1, block_of(config)->size);
+	spokei_free(env, config, 1, config->size);
 }
 
 /* --- users */
@@ -249,79 +220,6 @@ void spokei_config_leave(struct spokei_config_user *user)
 	user->config = NULL;
 }
 
-/* --- values */
-
-static void read_entry(const struct spokei_config_entry *entry, struct spokei_key_values *values)
-{
-	if (spokei_key_is_text(entry->key))
-		spokei_keys_put_text(values, entry->key, entry->text, SPOKEI_FROM_FILE,
-				     entry->line);
-	else
-		spokei_keys_put(values, entry->key, entry->number, SPOKEI_FROM_FILE, entry->line);
-}
-
-static void read_section(const struct spokei_config_section *section,
-			 struct spokei_key_values *values)
-{
-	for (const struct spokei_config_entry *entry = section ? section->first : NULL; entry;
-	     entry = entry->next)
-		read_entry(entry, values);
-}
-
-void spokei_config_read(const struct spoke_config *config, enum spokei_section kind,
-			struct spoke_span name, struct spokei_key_values *values)
-{
-	if (config)
-		read_section(spokei_config_file_section(&config->file, kind, name), values);
-}
-
-void spokei_config_read_method(const struct spoke_config *config, struct spoke_span service,
-			       const char *method, struct spokei_key_values *values)
-{
-	const struct spoke_span name = { (const unsigned char *)method, strlen(method) };
-
-	if (config == NULL)
-		return;
-	read_section(spokei_config_file_section(&config->file, SPOKEI_IN_METHOD, name), values);
-	read_section(spokei_config_file_method(&config->file, service, method), values);
-}
-
-void spokei_config_read_in_force(const struct spoke_config *config, enum spokei_section kind,
-				 struct spokei_key_values *values)
-{
-	const struct spoke_span no_name = { NULL, 0 };
-
-	for (unsigned live = 0; config && live < 2; live++) {
-		const struct spokei_config_section *section =
-			spokei_config_file_section(live ? &config->file : &config->first, kind,
-						   no_name);
-
-		for (const struct spokei_config_entry *entry = section ? section->first : NULL;
-		     entry; entry = entry->next)
-			if (spokei_key_row(entry->key)->live == live)
-				read_entry(entry, values);
-	}
-}
-
-/* Returns the entry of a key in the present file, or NULL. */
-static const struct spokei_config_entry *entry_of(const struct spoke_config *config,
-						  enum spokei_section kind, struct spoke_span name,
-						  enum spokei_key key)
-{
-	return config ? spokei_config_file_entry(spokei_config_file_section(&config->file, kind,
-									    name),
-						 key)
-		      : NULL;
-}
-
-const char *spokei_config_text(const struct spoke_config *config, enum spokei_section kind,
-			       struct spoke_span name, enum spokei_key key)
-{
-	const struct spokei_config_entry *entry = entry_of(config, kind, name, key);
-
-	return entry ? entry->text : NULL;
-}
-
 bool spokei_config_reloads(const struct spoke_config *config)
 {
 	return config && config->busy;
@@ -336,85 +234,18 @@ struct spokei_config_news spokei_config_look(const struct spoke_config *config)
 	return news;
 }
 
-/* Returns the level of the log that the file sets; NULL: it sets none. */
-static const char *log_of(const struct spoke_config *config)
-{
-	const struct spokei_config_entry *entry =
-		entry_of(config, SPOKEI_IN_ENGINE, (struct spoke_span){ NULL, 0 }, SPOKEI_KEY_LOG);
-
-	return entry ? spokei_key_row(entry->key)->option.names((unsigned)entry->number) : NULL;
-}
-
-/* Sets the options that are 0 or NULL from a section without a name. */
-static void complete(const struct spoke_config *config, enum spokei_section kind,
-		     enum spokei_fields_of of, void *options)
-{
-	const struct spoke_span no_name = { NULL, 0 };
-	const struct spokei_config_section *section =
-		config ? spokei_config_file_section(&config->file, kind, no_name) : NULL;
-
-	for (const struct spokei_config_entry *entry = section ? section->first : NULL; entry;
-	     entry = entry->next) {
-		const struct spokei_field *field = spokei_key_field(entry->key, of);
-
-		if (field == NULL)
-			continue;
-		if (spokei_field_is_pointer(field)) {
-			if (spokei_field_pointer(field, options) == NULL)
-				spokei_field_set_pointer(field, options, entry->text);
-		} else if (spokei_field_get(field, options) == 0) {
-			spokei_field_set(field, options, entry->number);
-		}
-	}
-}
-
-void spoke_config_comet(const struct spoke_config *config, struct spoke_comet_options *options)
-{
-	complete(config, SPOKEI_IN_COMET, SPOKEI_AT_COMET, options);
-}
-
-void spoke_config_engine(const struct spoke_config *config, struct spoke_engine_options *options)
-{
-	const uint64_t spin_ns = options->spin_ns;
-
-	complete(config, SPOKEI_IN_ENGINE, SPOKEI_AT_ENGINE, options);
-	/* A loop of the user waits as its user programs it. */
-	if (options->native)
-		options->spin_ns = spin_ns;
-	if (options->log == NULL)
-		options->log = log_of(config);
-}
-
-const char *spoke_config_get(const struct spoke_config *config, const char *section,
-			     const char *key)
-{
-	enum spokei_section kind;
-	enum spokei_key found;
-	const char *name;
-
-	if (config == NULL || section == NULL || key == NULL ||
-	    !spokei_config_file_heading(section, &kind, &name))
-		return NULL;
-	found = spokei_key_find_in(kind, key);
-	return found == SPOKEI_KEYS
-		       ? NULL
-		       : spokei_config_text(config, kind,
-					    (struct spoke_span){ (const unsigned char *)name,
-								 strlen(name) },
-					    found);
-}
-
 /* --- all files of a reload */
 
 static void keep_sentence(void *arg, const char *sentence)
 {
-	struct reading *reading = arg;
+	struct spokei_config_reading *reading = arg;
 
 	(void)!spokei_buffer_append(&reading->told, sentence, strlen(sentence) + 1);
 }
 
 /* Passes all sentences on. */
-static void tell_kept(const struct reading *reading, spoke_config_message_fn told, void *arg)
+static void tell_kept(const struct spokei_config_reading *reading, spoke_config_message_fn told,
+		      void *arg)
 {
 	const char *sentence = (const char *)spokei_buffer_data(&reading->told);
 	const char *end = sentence + spokei_buffer_len(&reading->told);
@@ -423,16 +254,17 @@ static void tell_kept(const struct reading *reading, spoke_config_message_fn tol
 		told(arg, sentence);
 }
 
-static void begin_reading(struct reading *reading, const struct spoke_env *env, const char *name)
+static void begin_reading(struct spokei_config_reading *reading, const struct spoke_env *env,
+			  const char *name)
 {
-	*reading = (struct reading){ .env = env, .name = name };
+	*reading = (struct spokei_config_reading){ .env = env, .name = name };
 	spokei_buffer_init(&reading->told, env, TOLD_MAX);
 	spokei_secret_files_init(&reading->secrets, env);
 	spokei_list_init(&reading->tls);
 }
 
 /* Reads. On any thread, which it blocks. */
-static void run_reading(struct reading *reading)
+static void run_reading(struct spokei_config_reading *reading)
 {
 	reading->error = read_file(reading->env, reading->name, keep_sentence, reading,
 				   &reading->file);
@@ -450,7 +282,7 @@ static void run_reading(struct reading *reading)
 }
 
 /* Frees all but the file. The files of TLS are used, or not. */
-static void end_reading(struct reading *reading, bool takes)
+static void end_reading(struct spokei_config_reading *reading, bool takes)
 {
 	spokei_tls_let_go(&reading->tls, takes);
 	spokei_secret_files_fini(&reading->secrets);
@@ -465,15 +297,6 @@ static bool is_same(const struct spokei_config_entry *a, const struct spokei_con
 	if (a == NULL || b == NULL)
 		return false;
 	return spokei_key_is_text(a->key) ? strcmp(a->text, b->text) == 0 : a->number == b->number;
-}
-
-static const struct spokei_config_section *same_section(const struct spokei_config_file *file,
-							const struct spokei_config_section *section)
-{
-	const struct spoke_span name = { (const unsigned char *)section->name,
-					 strlen(section->name) };
-
-	return spokei_config_file_section(file, section->kind, name);
 }
 
 struct listener {
@@ -503,12 +326,13 @@ static void tell_changes(struct listener *listener, const struct spokei_config_f
 
 	for (size_t i = 0; i < file->section_count; i++) {
 		const struct spokei_config_section *section = &file->sections[i];
-		const struct spokei_config_section *same = same_section(other, section);
+		const struct spoke_span name = { (const unsigned char *)section->name,
+						 strlen(section->name) };
 
 		for (const struct spokei_config_entry *entry = section->first; entry;
 		     entry = entry->next) {
 			const struct spokei_config_entry *its =
-				spokei_config_file_entry(same, entry->key);
+				spokei_config_file_find(other, section->kind, name, entry->key);
 
 			if (spokei_key_row(entry->key)->live ||
 			    (removed ? its != NULL : is_same(entry, its)))
@@ -556,7 +380,7 @@ static int prepare_users(struct spoke_config *config)
 
 	for (struct spoke_list *node = users->next; node != users && error == SPOKE_OK;
 	     node = node->next)
-		error = prepare(user_at(node), &block_of(config)->reading.secrets);
+		error = prepare(user_at(node), &config->reading.secrets);
 	return error;
 }
 
@@ -605,9 +429,9 @@ static int use(struct spoke_config *config)
 {
 	struct spoke_engine *engine = spokei_config_engine(config);
 	struct spokei_config_file before = config->file;
-	int error = spokei_tls_verdict(&block_of(config)->reading.tls);
+	int error = spokei_tls_verdict(&config->reading.tls);
 
-	config->file = block_of(config)->reading.file;
+	config->file = config->reading.file;
 	if (error == SPOKE_OK)
 		error = prepare_users(config);
 	if (error) {
@@ -630,15 +454,16 @@ static int use(struct spoke_config *config)
 /* A level that the file no longer sets stays. */
 static void set_log(const struct spoke_config *config, struct spoke_engine *engine)
 {
-	const char *level = log_of(config);
+	struct spoke_engine_options options = { .log = NULL };
 
-	if (engine && level)
-		(void)!spoke_engine_log(engine, level);
+	spoke_config_engine(config, &options);
+	if (engine && options.log)
+		(void)!spoke_engine_log(engine, options.log);
 }
 
 static void begin(struct spoke_config *config)
 {
-	struct reading *reading = &block_of(config)->reading;
+	struct spokei_config_reading *reading = &config->reading;
 	struct spoke_list *users = &config->users;
 
 	config->busy = true;
@@ -654,7 +479,7 @@ static void begin(struct spoke_config *config)
 
 static void end(struct spoke_config *config, bool takes)
 {
-	end_reading(&block_of(config)->reading, takes && !config->freed);
+	end_reading(&config->reading, takes && !config->freed);
 	config->busy = false;
 	if (config->freed)
 		spoke_config_free(config);
@@ -664,7 +489,7 @@ static void end(struct spoke_config *config, bool takes)
 static int finish(struct spoke_config *config, spoke_config_message_fn told, void *arg)
 {
 	struct listener listener = { config, told, arg };
-	struct reading *reading = &block_of(config)->reading;
+	struct spokei_config_reading *reading = &config->reading;
 	int error = reading->error;
 
 	config->news.sentences = 0;
@@ -695,7 +520,7 @@ int spoke_config_reload(struct spoke_config *config, spoke_config_message_fn tol
 	if (config->busy || !config->is_file)
 		return SPOKE_ESTATE;
 	begin(config);
-	run_reading(&block_of(config)->reading);
+	run_reading(&config->reading);
 	error = finish(config, told, arg);
 	end(config, error == SPOKE_OK);
 	return error;
@@ -708,12 +533,12 @@ static void report_line(void *arg, const char *sentence)
 {
 	struct spoke_config *config = arg;
 
-	spokei_event(config->signalled, block_of(config)->reading.error, "%s", sentence);
+	spokei_event(config->signalled, config->reading.error, "%s", sentence);
 }
 
 static void read_run(struct spoke_work *work)
 {
-	run_reading(&spoke_container_of(work, struct block, work)->reading);
+	run_reading(&spoke_container_of(work, struct spoke_config, work)->reading);
 }
 
 /* Ends a reading that a signal has begun. Returns whether another signal has come. */
@@ -729,8 +554,8 @@ static bool conclude(struct spoke_config *config, int status)
 		return false;
 	}
 	if (status != 0 || config->freed) {
-		if (status == 0 && block_of(config)->reading.error == SPOKE_OK)
-			spokei_config_file_fini(&block_of(config)->reading.file);
+		if (status == 0 && config->reading.error == SPOKE_OK)
+			spokei_config_file_fini(&config->reading.file);
 		if (status == 0)
 			spokei_notify_reloaded(engine, true);
 		end(config, false);
@@ -758,16 +583,16 @@ static void begin_signalled(struct spoke_config *config, void (*done)(struct spo
 		config->again = false;
 		spokei_notify_reloading(engine);
 		begin(config);
-		block_of(config)->work = (struct spoke_work){ .run = read_run, .done = done };
-		if (engine->env->loop->offload(engine->loop, &block_of(config)->work) == 0)
+		config->work = (struct spoke_work){ .run = read_run, .done = done };
+		if (engine->env->loop->offload(engine->loop, &config->work) == 0)
 			return;
-		run_reading(&block_of(config)->reading);
+		run_reading(&config->reading);
 	} while (conclude(config, 0));
 }
 
 static void read_done(struct spoke_work *work)
 {
-	struct spoke_config *config = &spoke_container_of(work, struct block, work)->config;
+	struct spoke_config *config = spoke_container_of(work, struct spoke_config, work);
 
 	if (conclude(config, work->status))
 		begin_signalled(config, read_done);

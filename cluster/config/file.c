@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parses a configuration file line by line. An invalid line is reported and skipped, so that all
- * errors are reported at once. Finds sections and values of a parsed file, and formats messages
- * about them.
+ * errors are reported at once. Finds sections and values of a parsed file, for its users, and
+ * formats messages about them.
  */
 #include "cluster/config/file.h"
 
@@ -10,6 +10,9 @@
 #include "core/base/log.h"
 #include "core/text/option.h"
 #include "core/text/secret.h"
+
+#include <spoke/comet.h>
+#include <spoke/engine.h>
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,8 +32,10 @@ static bool is_same(const char *text, struct spoke_span span)
 	       (span.len == 0 || memcmp(text, span.data, span.len) == 0);
 }
 
-const struct spokei_config_section *spokei_config_file_section(
-	const struct spokei_config_file *file, enum spokei_section kind, struct spoke_span name)
+/* Returns the section of a name, or NULL. `name` is { } for a kind with one section only. */
+static const struct spokei_config_section *find_section(const struct spokei_config_file *file,
+							enum spokei_section kind,
+							struct spoke_span name)
 {
 	for (size_t i = 0; i < file->section_count; i++) {
 		const struct spokei_config_section *section = &file->sections[i];
@@ -41,9 +46,10 @@ const struct spokei_config_section *spokei_config_file_section(
 	return NULL;
 }
 
-const struct spokei_config_section *spokei_config_file_method(const struct spokei_config_file *file,
-							      struct spoke_span service,
-							      const char *method)
+/* Returns the section [method.SERVICE.METHOD], or NULL. */
+static const struct spokei_config_section *section_of_method(const struct spokei_config_file *file,
+							     struct spoke_span service,
+							     const char *method)
 {
 	for (size_t i = 0; i < file->section_count && service.len > 0; i++) {
 		const struct spokei_config_section *section = &file->sections[i];
@@ -57,14 +63,23 @@ const struct spokei_config_section *spokei_config_file_method(const struct spoke
 	return NULL;
 }
 
-const struct spokei_config_entry *spokei_config_file_entry(
-	const struct spokei_config_section *section, enum spokei_key key)
+/* Returns the entry of a key, or NULL. `section` may be NULL. */
+static const struct spokei_config_entry *find_in(const struct spokei_config_section *section,
+						 enum spokei_key key)
 {
 	const struct spokei_config_entry *entry = section ? section->first : NULL;
 
 	while (entry && entry->key != key)
 		entry = entry->next;
 	return entry;
+}
+
+const struct spokei_config_entry *spokei_config_file_find(const struct spokei_config_file *file,
+							  enum spokei_section kind,
+							  struct spoke_span name,
+							  enum spokei_key key)
+{
+	return find_in(find_section(file, kind, name), key);
 }
 
 void spokei_config_file_fini(struct spokei_config_file *file)
@@ -262,9 +277,7 @@ static const char *unquote(char *at, char **ret_value)
 static const struct spokei_config_entry *find_entry(const struct spokei_config_file *file,
 						    enum spokei_section kind, enum spokei_key key)
 {
-	const struct spoke_span none = { NULL, 0 };
-
-	return spokei_config_file_entry(spokei_config_file_section(file, kind, none), key);
+	return spokei_config_file_find(file, kind, (struct spoke_span){ NULL, 0 }, key);
 }
 
 /* Checks the URL against [registry], in a file without errors. Returns NULL, or a sentence about
@@ -559,7 +572,7 @@ static void check_value(struct reader *reader, enum spokei_key key, const char *
 static struct spokei_config_entry *add_entry(struct reader *reader, enum spokei_key key,
 					     const char *value, const char *subject)
 {
-	const struct spokei_config_entry *first = spokei_config_file_entry(reader->section, key);
+	const struct spokei_config_entry *first = find_in(reader->section, key);
 	struct spokei_config_file *file = reader->file;
 	struct spokei_config_entry *entry;
 
@@ -758,4 +771,142 @@ int spokei_config_file_read(const struct spoke_env *env, const char *name, struc
 	else
 		*ret = file;
 	return error;
+}
+
+/* --- values of a file in use */
+
+static void put_entry(const struct spokei_config_entry *entry, struct spokei_key_values *values)
+{
+	if (spokei_key_is_text(entry->key))
+		spokei_keys_put_text(values, entry->key, entry->text, SPOKEI_FROM_FILE,
+				     entry->line);
+	else
+		spokei_keys_put(values, entry->key, entry->number, SPOKEI_FROM_FILE, entry->line);
+}
+
+static void put_section(const struct spokei_config_section *section,
+			struct spokei_key_values *values)
+{
+	for (const struct spokei_config_entry *entry = section ? section->first : NULL; entry;
+	     entry = entry->next)
+		put_entry(entry, values);
+}
+
+void spokei_config_read(const struct spoke_config *config, enum spokei_section kind,
+			struct spoke_span name, struct spokei_key_values *values)
+{
+	if (config)
+		put_section(find_section(&config->file, kind, name), values);
+}
+
+void spokei_config_read_method(const struct spoke_config *config, struct spoke_span service,
+			       const char *method, struct spokei_key_values *values)
+{
+	const struct spoke_span name = { (const unsigned char *)method, strlen(method) };
+
+	if (config == NULL)
+		return;
+	put_section(find_section(&config->file, SPOKEI_IN_METHOD, name), values);
+	put_section(section_of_method(&config->file, service, method), values);
+}
+
+void spokei_config_read_in_force(const struct spoke_config *config, enum spokei_section kind,
+				 struct spokei_key_values *values)
+{
+	const struct spoke_span no_name = { NULL, 0 };
+
+	for (unsigned live = 0; config && live < 2; live++) {
+		const struct spokei_config_section *section =
+			find_section(live ? &config->file : &config->first, kind, no_name);
+
+		for (const struct spokei_config_entry *entry = section ? section->first : NULL;
+		     entry; entry = entry->next)
+			if (spokei_key_row(entry->key)->live == live)
+				put_entry(entry, values);
+	}
+}
+
+/* Returns the entry of a key in the present file, or NULL. */
+static const struct spokei_config_entry *entry_of(const struct spoke_config *config,
+						  enum spokei_section kind, struct spoke_span name,
+						  enum spokei_key key)
+{
+	return config ? spokei_config_file_find(&config->file, kind, name, key) : NULL;
+}
+
+const char *spokei_config_text(const struct spoke_config *config, enum spokei_section kind,
+			       struct spoke_span name, enum spokei_key key)
+{
+	const struct spokei_config_entry *entry = entry_of(config, kind, name, key);
+
+	return entry ? entry->text : NULL;
+}
+
+/* Returns the level of the log that the file sets; NULL: it sets none. */
+static const char *log_of(const struct spoke_config *config)
+{
+	const struct spokei_config_entry *entry =
+		entry_of(config, SPOKEI_IN_ENGINE, (struct spoke_span){ NULL, 0 }, SPOKEI_KEY_LOG);
+
+	return entry ? spokei_key_row(entry->key)->option.names((unsigned)entry->number) : NULL;
+}
+
+/* Sets the options that are 0 or NULL from a section without a name. */
+static void complete(const struct spoke_config *config, enum spokei_section kind,
+		     enum spokei_fields_of of, void *options)
+{
+	const struct spoke_span no_name = { NULL, 0 };
+	const struct spokei_config_section *section = config ? find_section(&config->file, kind,
+									    no_name)
+							     : NULL;
+
+	for (const struct spokei_config_entry *entry = section ? section->first : NULL; entry;
+	     entry = entry->next) {
+		const struct spokei_field *field = spokei_key_field(entry->key, of);
+
+		if (field == NULL)
+			continue;
+		if (spokei_field_is_pointer(field)) {
+			if (spokei_field_pointer(field, options) == NULL)
+				spokei_field_set_pointer(field, options, entry->text);
+		} else if (spokei_field_get(field, options) == 0) {
+			spokei_field_set(field, options, entry->number);
+		}
+	}
+}
+
+void spoke_config_comet(const struct spoke_config *config, struct spoke_comet_options *options)
+{
+	complete(config, SPOKEI_IN_COMET, SPOKEI_AT_COMET, options);
+}
+
+void spoke_config_engine(const struct spoke_config *config, struct spoke_engine_options *options)
+{
+	const uint64_t spin_ns = options->spin_ns;
+
+	complete(config, SPOKEI_IN_ENGINE, SPOKEI_AT_ENGINE, options);
+	/* A loop of the user waits as its user programs it. */
+	if (options->native)
+		options->spin_ns = spin_ns;
+	if (options->log == NULL)
+		options->log = log_of(config);
+}
+
+const char *spoke_config_get(const struct spoke_config *config, const char *section,
+			     const char *key)
+{
+	enum spokei_section kind;
+	enum spokei_key found;
+	const char *name;
+
+	if (config == NULL || section == NULL || key == NULL ||
+	    !spokei_config_file_heading(section, &kind, &name))
+		return NULL;
+	found = spokei_key_find_in(kind, key);
+	return found == SPOKEI_KEYS
+		       ? NULL
+		       : spokei_config_text(config, kind,
+					    (struct spoke_span){ (const unsigned char *)name,
+								 strlen(name) },
+					    found);
 }

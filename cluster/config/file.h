@@ -7,6 +7,8 @@
 #define SPOKEI_CLUSTER_CONFIG_FILE_H
 
 #include "cluster/config/config.h"
+#include "cluster/config/credentials.h"
+#include "core/memory/buffer.h"
 
 #include <spoke/config.h>
 #include <spoke/signals.h>
@@ -56,10 +58,21 @@ SPOKE_MUST_USE int spokei_config_file_read(const struct spoke_env *env, const ch
 					   void *arg, struct spokei_config_file *ret);
 void spokei_config_file_fini(struct spokei_config_file *file);
 
+/* All that a reload reads, before any of it is used, so that a thread of the pool can read it: the
+ * file, the files of tokens and keys that it names, and those of TLS. */
+struct spokei_config_reading {
+	const struct spoke_env *env;
+	const char *name;               /* of the file; borrowed */
+	struct spokei_config_file file; /* if there is no error */
+	int error;                      /* as spoke_config_load() returns */
+	struct spokei_buffer told;      /* sentences about the file, each with its NUL */
+	struct spokei_secret_files secrets;
+	struct spoke_list tls; /* see spokei_tls_hold() */
+};
+
 /* A file in use. */
 struct spoke_config {
 	const struct spoke_env *env;
-	const char *name;                /* of the file */
 	bool is_file;                    /* false: parsed from a text */
 	struct spokei_config_file file;  /* current values */
 	struct spokei_config_file first; /* values of the first load; shares memory with `file`
@@ -72,23 +85,21 @@ struct spoke_config {
 	bool busy;                                 /* a reload is in progress */
 	bool again;                                /* ... and another signal has come */
 	bool freed;                                /* ... and frees the config when it ends */
+	struct spokei_config_reading reading;      /* of that reload */
+	struct spoke_work work;                    /* ... that a signal has begun */
+	size_t size;                               /* of this struct, with the name */
+	char name[];                               /* of the file */
 };
 
 /* Returns the engine of the users or of the watched signal; NULL if there is neither. */
 struct spoke_engine *spokei_config_engine(const struct spoke_config *config);
 
-/* Returns the section of a name, or NULL. `name` is { } for a kind with one section only. */
-const struct spokei_config_section *spokei_config_file_section(
-	const struct spokei_config_file *file, enum spokei_section kind, struct spoke_span name);
-
-/* Returns the section [method.SERVICE.METHOD], or NULL. */
-const struct spokei_config_section *spokei_config_file_method(const struct spokei_config_file *file,
-							      struct spoke_span service,
-							      const char *method);
-
-/* Returns the entry of a key, or NULL. `section` may be NULL. */
-const struct spokei_config_entry *spokei_config_file_entry(
-	const struct spokei_config_section *section, enum spokei_key key);
+/* Returns the entry of a key in the section of this kind and name, or NULL. `name` is { } for a
+ * kind with one section only. */
+const struct spokei_config_entry *spokei_config_file_find(const struct spokei_config_file *file,
+							  enum spokei_section kind,
+							  struct spoke_span name,
+							  enum spokei_key key);
 
 /* Writes a message: "spoke.conf:3: heartbeat = 5s: " and `what`. */
 void spokei_config_file_sentence(const char *name, const struct spokei_config_entry *entry,

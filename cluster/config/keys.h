@@ -192,11 +192,6 @@ struct spokei_key_values {
 /* Sets all defaults. */
 void spokei_keys_preset(struct spokei_key_values *values);
 
-/* Copies one key, or every key that `over` sets. */
-void spokei_keys_copy(struct spokei_key_values *values, const struct spokei_key_values *from,
-		      enum spokei_key key);
-void spokei_keys_lay(struct spokei_key_values *values, const struct spokei_key_values *over);
-
 /* Sets a key, also to 0. `line` is that of the file, else 0. */
 void spokei_keys_put(struct spokei_key_values *values, enum spokei_key key, uint64_t number,
 		     enum spokei_origin from, unsigned line);
@@ -228,14 +223,6 @@ void spokei_keys_set(struct spokei_key_values *values, enum spokei_key key, uint
  */
 SPOKE_MUST_USE int spokei_keys_read(struct spoke_engine *engine, const struct spoke_url *url,
 				    struct spokei_key_values *values);
-
-/* Sets the keys that a URL contains for one method. spokei_keys_read() has checked the URL. */
-void spokei_keys_read_method(const struct spoke_url *url, const char *method,
-			     enum spokei_origin from, struct spokei_key_values *values);
-
-/* Sets the keys that a consumer takes from a provider's URL. Ignores invalid values. */
-void spokei_keys_read_provided(const struct spoke_url *url, enum spokei_origin from,
-			       struct spokei_key_values *values);
 
 /*
  * Sets the keys whose field in a struct of options is neither 0 nor NULL; SPOKE_OFF and SPOKE_NONE
