@@ -910,3 +910,14 @@ const char *spoke_config_get(const struct spoke_config *config, const char *sect
 								 strlen(name) },
 					    found);
 }
+
+const char *spoke_config_service(const struct spoke_config *config, size_t index)
+{
+	for (size_t i = 0; config && i < config->file.section_count; i++) {
+		const struct spokei_config_section *section = &config->file.sections[i];
+
+		if (section->kind == SPOKEI_IN_SERVICE && index-- == 0)
+			return section->name;
+	}
+	return NULL;
+}

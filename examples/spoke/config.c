@@ -7,6 +7,7 @@
 #include "examples/spoke/settings.h"
 #include "examples/spoke/shown.h"
 
+#include <spoke/admin.h>
 #include <spoke/consumer.h>
 #include <spoke/host.h>
 #include <spoke/lease.h>
@@ -87,14 +88,21 @@ static int connect_nowhere(void *ctx, const struct spoke_address *to, int *ret_f
 	return -EACCES;
 }
 
-/* Would create the access log. */
-static int append_nothing(void *ctx, const char *path, const void *bytes, size_t len)
+/* Takes no address of the file, and makes no file of a unix socket. */
+static int listen_elsewhere(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd)
 {
-	(void)ctx;
-	(void)path;
-	(void)bytes;
-	(void)len;
-	return 0;
+	const struct spoke_net *net = spoke_host_env()->net;
+	struct spoke_address loopback;
+	const int error = net->parse(ctx, "127.0.0.1:0", &loopback);
+
+	(void)at;
+	return error ? error : net->listen(ctx, &loopback, backlog, ret_fd);
+}
+
+static void handle_nothing(struct spoke_request *request, void *arg)
+{
+	(void)request;
+	(void)arg;
 }
 
 /* Reports why an object was not made. Returns whether it was. */
@@ -107,7 +115,24 @@ static bool is_made(const char *path, const struct spoke_engine *engine, int err
 	return false;
 }
 
-/* Makes the objects that programs make of the file, as far as that needs no socket. */
+/* Adds a service for each section of one: its tokens and callers are those of requests. */
+static bool add_services(const char *path, struct spoke_engine *engine,
+			 const struct spoke_config *config, struct spoke_provider *provider)
+{
+	static const struct spoke_handler handlers[] = { { .handle = handle_nothing } };
+	bool fine = true;
+
+	for (size_t i = 0; spoke_config_service(config, i); i++) {
+		const struct spoke_service_options service = {
+			.name = spoke_config_service(config, i),
+		};
+
+		fine &= is_made(path, engine, spoke_provider_add(provider, &service, handlers, 1));
+	}
+	return fine;
+}
+
+/* Makes the objects that programs make of the file, at none of its addresses. */
 static bool make_objects(const char *path, struct spoke_engine *engine, struct spoke_config *config)
 {
 	const bool listed = spoke_config_get(config, "registry", "url") != NULL;
@@ -123,13 +148,21 @@ static bool make_objects(const char *path, struct spoke_engine *engine, struct s
 		.store = spoke_config_get(config, "lease", "store") ? NULL : "redis://127.0.0.1",
 		.config = config,
 	};
+	const struct spoke_admin_options showing = {
+		.listen = spoke_config_get(config, "engine", "admin"),
+		.config = config,
+	};
 	struct spoke_provider *provider;
 	struct spoke_consumer *consumer;
 	struct spoke_leases *leases;
+	struct spoke_admin *page;
 	bool fine = is_made(path, engine, spoke_provider_new(engine, &serving, &provider));
 
+	fine = fine && add_services(path, engine, config, provider);
 	fine &= is_made(path, engine, spoke_consumer_new(engine, &calling, &consumer));
 	fine &= is_made(path, engine, spoke_leases_new(engine, &leasing, &leases));
+	if (showing.listen)
+		fine &= is_made(path, engine, spoke_admin_new(engine, &showing, &page));
 	return fine;
 }
 
@@ -138,15 +171,13 @@ static bool is_startable(const char *path, struct spoke_config *config)
 {
 	struct spoke_env env = *spoke_host_env();
 	struct spoke_net net = *env.net;
-	struct spoke_files files = *env.files;
 	const struct spoke_engine_options options = { .env = &env, .log = "off" };
 	struct spoke_engine *engine = NULL;
 	bool fine;
 
 	net.connect = connect_nowhere;
-	files.append = append_nothing;
+	net.listen = listen_elsewhere;
 	env.net = &net;
-	env.files = &files;
 	fine = is_made(path, NULL, spoke_engine_new(&options, &engine)) &&
 	       make_objects(path, engine, config);
 	spoke_engine_free(engine);

@@ -764,6 +764,12 @@ verbs() {
 		config --check "$work/wrong"
 	printf '[registry]\nurl = file://relative\n' >"$work/wrong"
 	run 1 '' '*wrong:2: url = file://relative: the path must be absolute*' config --check "$work/wrong"
+	printf '[service.a.B]\ntoken.file = %s/none\n' "$work" >"$work/wrong"
+	run 1 '' '*token.file = *none: *' config --check "$work/wrong"
+	printf '[engine]\nadmin = https://127.0.0.1:1\n' >"$work/wrong"
+	run 1 '' '*tls.cert*' config --check "$work/wrong"
+	printf '[provider]\naccess.log = %s/none/log\n' "$work" >"$work/wrong"
+	run 1 '' '*access_log: *none/log cannot be written: *' config --check "$work/wrong"
 	run 2 '' '*--heartbeat=1ms: must be at least 10ms, or 0*' serve --heartbeat 1ms
 	run 2 '' '*--heartbeat=1ms: must be at least 10ms, or 0*' ping h:1 --heartbeat 1ms
 	run 2 '' '*--notify: takes no value' call --notify=1

@@ -106,6 +106,10 @@ SPOKE_API void spoke_config_comet(const struct spoke_config *config,
 SPOKE_API const char *spoke_config_get(const struct spoke_config *config, const char *section,
 				       const char *key);
 
+/* Returns the name of section `index` of a service, from 0 on; NULL: the file has no more of them.
+ * Valid until the next reload. */
+SPOKE_API const char *spoke_config_service(const struct spoke_config *config, size_t index);
+
 /* One row of the table of keys. */
 struct spoke_config_key {
 	const char *name;     /* e.g. "retry.period"; this and the other texts are static */
