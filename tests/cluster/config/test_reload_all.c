@@ -68,6 +68,9 @@ enum {
 #define OF_REGISTRY (1u << SPOKEI_IN_REGISTRY)
 #define OF_LEASES (1u << SPOKEI_IN_LEASE)
 #define OF_ENGINE (1u << SPOKEI_IN_ENGINE)
+/* The page has the TLS of [provider], but no options of a provider. */
+#define PAGE (1u << SPOKEI_SECTIONS)
+#define OF_PAGE (PAGE | 1u << SPOKEI_IN_PROVIDER)
 
 /* A process with all objects that use one file. */
 struct cast {
@@ -80,7 +83,7 @@ struct cast {
 	struct spoke_provider *provider;
 	struct spoke_comet *gateway;
 	struct spoke_leases *leases;
-	struct spoke_admin *page; /* NULL: the file sets none */
+	struct spoke_admin *page;
 };
 
 /* What a program says. */
@@ -91,6 +94,7 @@ struct code {
 	struct spoke_provider_options provider;
 	struct spoke_tls_options tls;
 	struct spoke_tls_options calling_tls;
+	struct spoke_tls_options page_tls;
 	struct spoke_comet_options gateway;
 	struct spoke_leases_options leases;
 	char url[512];
@@ -143,6 +147,7 @@ static const struct line base[] = {
 	{ SPOKEI_IN_LEASE, "password", "shut" },
 	{ SPOKEI_IN_COMET, "listen", "127.0.0.1:8080" },
 	{ SPOKEI_IN_ENGINE, "log", "info" },
+	{ SPOKEI_IN_ENGINE, "admin", "https://127.0.0.1:9090" },
 };
 
 /* Values of keys that are texts. */
@@ -184,7 +189,7 @@ static const struct {
 	{ SPOKEI_KEY_LEASE_PASSWORD, "open" },
 	{ SPOKEI_KEY_LEASE_SENTINEL_PASSWORD, "sesame" },
 	{ SPOKEI_KEY_LISTEN, "dubbo://127.0.0.1:20881" },
-	{ SPOKEI_KEY_ADMIN, "127.0.0.1:9090" },
+	{ SPOKEI_KEY_ADMIN, "https://127.0.0.1:9091" },
 	{ SPOKEI_KEY_COMET_LISTEN, "127.0.0.1:8081" },
 	{ SPOKEI_KEY_COMET_PAGE, "page.html" },
 	{ SPOKEI_KEY_COMET_BACKEND, "consumer://any/shop.Texts" },
@@ -325,13 +330,15 @@ static void authorize(void *arg, struct spoke_comet_entry entry,
 }
 
 /* Opens the page as a program does. */
-static void open_page(struct cast *cast)
+static void open_page(struct cast *cast, const struct spoke_tls_options *tls)
 {
-	struct spoke_admin_options showing = { .config = cast->config };
+	const struct spoke_admin_options showing = {
+		.listen = spoke_config_get(cast->config, "engine", "admin"),
+		.config = cast->config,
+		.tls = tls->cert ? tls : NULL,
+	};
 
-	showing.listen = spoke_config_get(cast->config, "engine", "admin");
-	if (showing.listen)
-		made(cast, spoke_admin_new(cast->engine, &showing, &cast->page));
+	made(cast, spoke_admin_new(cast->engine, &showing, &cast->page));
 }
 
 static void begin_with(struct cast *cast, const char *text, const struct code *code)
@@ -374,7 +381,7 @@ static void begin_with(struct cast *cast, const char *text, const struct code *c
 	made(cast, spoke_consumer_method(cast->consumer, METHOD, &code->method, &cast->method));
 	made(cast, spoke_comet_new(cast->engine, &showing, &cast->gateway));
 	made(cast, spoke_leases_new(cast->engine, &leasing, &cast->leases));
-	open_page(cast);
+	open_page(cast, &code->page_tls);
 }
 
 static void begin(struct cast *cast, const char *text)
@@ -503,12 +510,25 @@ static void see_consumer(const struct cast *cast, struct sight *sight)
 #undef SEE
 }
 
+#define SEE(key, number) add(sight, SPOKEI_KEY_##key, sections, (uint64_t)(number))
+static void see_tls(struct sight *sight, unsigned sections, const struct spokei_tls *tls)
+{
+	SEE(TLS_VERIFY, tls->verify);
+	SEE(TLS_CRL,
+	    sk_X509_OBJECT_num(X509_STORE_get0_objects(SSL_CTX_get_cert_store(tls->context))));
+	SEE(TLS_MIN, SSL_CTX_get_min_proto_version(tls->context));
+	SEE(CONNECTIONS_PER_PEER_PREFIX6, tls->peers.limits.prefix6);
+	SEE(HANDSHAKES_MAX, tls->slots_max);
+	SEE(HANDSHAKES_PER_PEER_MAX, tls->peers.limits.per_peer_max);
+	SEE(HANDSHAKES_TPS, tls->begins.rate);
+}
+#undef SEE
+
 #define SEE(key, number) add(sight, SPOKEI_KEY_##key, OF_PROVIDER, (uint64_t)(number))
 static void see_limits(const struct cast *cast, struct sight *sight)
 {
 	const struct spoke_provider *provider = cast->provider;
 	const struct spokei_link_limits *limits = &provider->link->limits;
-	const struct spokei_tls *tls = provider->tls;
 
 	see_fields(sight, OF_PROVIDER, SPOKEI_AT_LINK, limits);
 	see_fields(sight, OF_PROVIDER, SPOKEI_AT_QUOTA,
@@ -520,14 +540,7 @@ static void see_limits(const struct cast *cast, struct sight *sight)
 	SEE(UNPROVEN_FRAME_MAX, provider->link->unproven.frame_max);
 	SEE(PUSHES_MAX, provider->caller->calls.max);
 	SEE(TLS, provider->tls_mode);
-	SEE(TLS_VERIFY, tls->verify);
-	SEE(TLS_CRL,
-	    sk_X509_OBJECT_num(X509_STORE_get0_objects(SSL_CTX_get_cert_store(tls->context))));
-	SEE(TLS_MIN, SSL_CTX_get_min_proto_version(tls->context));
-	SEE(CONNECTIONS_PER_PEER_PREFIX6, tls->peers.limits.prefix6);
-	SEE(HANDSHAKES_MAX, tls->slots_max);
-	SEE(HANDSHAKES_PER_PEER_MAX, tls->peers.limits.per_peer_max);
-	SEE(HANDSHAKES_TPS, tls->begins.rate);
+	see_tls(sight, OF_PROVIDER, provider->tls);
 }
 
 static void see_provider(const struct cast *cast, struct sight *sight)
@@ -611,8 +624,15 @@ static void see_engine(const struct cast *cast, struct sight *sight)
 
 	see_fields(sight, OF_ENGINE, SPOKEI_AT_ENGINE, spokei_engine_options(cast->engine));
 	add(sight, SPOKEI_KEY_LOG, OF_ENGINE, log->off ? UINT64_MAX : log->level_max);
-	add(sight, SPOKEI_KEY_ADMIN, OF_ENGINE,
-	    cast->page ? print_of_text(spoke_admin_address(cast->page)) : 0);
+}
+
+static void see_page(const struct cast *cast, struct sight *sight)
+{
+	const struct spoke_admin *page = cast->page;
+
+	add(sight, SPOKEI_KEY_ADMIN, OF_ENGINE, print_of_text(spoke_admin_address(page)));
+	add(sight, SPOKEI_KEY_HANDSHAKE_TIMEOUT, OF_PAGE, page->http.limits.open_ns);
+	see_tls(sight, OF_PAGE, page->tls);
 }
 
 static void look(const struct cast *cast, struct sight *sight)
@@ -624,6 +644,7 @@ static void look(const struct cast *cast, struct sight *sight)
 	see_gateway(cast, sight);
 	see_leases(cast, sight);
 	see_engine(cast, sight);
+	see_page(cast, sight);
 }
 
 /* Returns whether a change of a key shows at a place. */
@@ -731,15 +752,17 @@ static const struct {
 	enum spokei_fields_of of;
 	enum spokei_section section;
 	size_t at;
+	unsigned page; /* PAGE, or 0 */
 } structs[] = {
-	{ SPOKEI_AT_CONSUMER, SPOKEI_IN_CONSUMER, offsetof(struct code, consumer) },
-	{ SPOKEI_AT_METHOD, SPOKEI_IN_METHOD, offsetof(struct code, method) },
-	{ SPOKEI_AT_PROVIDER, SPOKEI_IN_PROVIDER, offsetof(struct code, provider) },
-	{ SPOKEI_AT_TLS, SPOKEI_IN_PROVIDER, offsetof(struct code, tls) },
-	{ SPOKEI_AT_TLS, SPOKEI_IN_CONSUMER, offsetof(struct code, calling_tls) },
-	{ SPOKEI_AT_LEASES, SPOKEI_IN_LEASE, offsetof(struct code, leases) },
-	{ SPOKEI_AT_COMET, SPOKEI_IN_COMET, offsetof(struct code, gateway) },
-	{ SPOKEI_AT_ENGINE, SPOKEI_IN_ENGINE, offsetof(struct code, engine) },
+	{ SPOKEI_AT_CONSUMER, SPOKEI_IN_CONSUMER, offsetof(struct code, consumer), 0 },
+	{ SPOKEI_AT_METHOD, SPOKEI_IN_METHOD, offsetof(struct code, method), 0 },
+	{ SPOKEI_AT_PROVIDER, SPOKEI_IN_PROVIDER, offsetof(struct code, provider), 0 },
+	{ SPOKEI_AT_TLS, SPOKEI_IN_PROVIDER, offsetof(struct code, tls), 0 },
+	{ SPOKEI_AT_TLS, SPOKEI_IN_CONSUMER, offsetof(struct code, calling_tls), 0 },
+	{ SPOKEI_AT_TLS, SPOKEI_IN_PROVIDER, offsetof(struct code, page_tls), PAGE },
+	{ SPOKEI_AT_LEASES, SPOKEI_IN_LEASE, offsetof(struct code, leases), 0 },
+	{ SPOKEI_AT_COMET, SPOKEI_IN_COMET, offsetof(struct code, gateway), 0 },
+	{ SPOKEI_AT_ENGINE, SPOKEI_IN_ENGINE, offsetof(struct code, engine), 0 },
 };
 
 /* Sets a field of options to the value that a file has as `value`. */
@@ -777,8 +800,9 @@ static void say_other_half(enum spokei_fields_of of, void *options, enum spokei_
 		say(spokei_key_field(other, of), options, other, is_id ? "secret" : "one");
 }
 
-/* Asserts that code or a URL sets what a line of the file sets in `section`. */
-static void assert_same_road(const struct sight *plain, enum spokei_section section,
+/* Asserts that code or a URL sets what a line of the file sets in `section`. `page`: PAGE, if it is
+ * of the page, or 0. */
+static void assert_same_road(const struct sight *plain, enum spokei_section section, unsigned page,
 			     enum spokei_key key, const char *value, const struct code *code)
 {
 	static struct cast of_code;
@@ -799,7 +823,8 @@ static void assert_same_road(const struct sight *plain, enum spokei_section sect
 	for (size_t i = 0; i < plain->count; i++) {
 		const struct seen *seen = &plain->at[i];
 
-		if (!shows(seen, key) || (seen->sections & owner) != owner)
+		if (!shows(seen, key) || (seen->sections & owner) != owner ||
+		    (seen->sections & PAGE) != page)
 			continue;
 		places++;
 		if (by_code.at[i].number != by_file.at[i].number)
@@ -811,6 +836,15 @@ static void assert_same_road(const struct sight *plain, enum spokei_section sect
 	}
 	if (places == 0)
 		fail_msg("%s: add a field to its row, or a line to see_*()", name_of(key));
+}
+
+/* Returns whether the key is seen at a place with this flag. */
+static bool is_seen(const struct sight *sight, unsigned flag, enum spokei_key key)
+{
+	for (size_t i = 0; i < sight->count; i++)
+		if (sight->at[i].sections & flag && shows(&sight->at[i], key))
+			return true;
+	return false;
 }
 
 static void try_code(const struct sight *plain, enum spokei_key key, const char *value)
@@ -826,16 +860,22 @@ static void try_code(const struct sight *plain, enum spokei_key key, const char 
 			continue;
 		if (of == SPOKEI_AT_TLS && !stands_in(key, structs[i].section))
 			continue;
+		/* What is seen of the certificates of the page is in its context. */
+		if (structs[i].page && !is_seen(plain, PAGE, key))
+			continue;
 		if (of == SPOKEI_AT_TLS) {
 			*(struct spoke_tls_options *)options = (struct spoke_tls_options){
 				.cert = "cert",
 				.key = "key",
-				.optional = structs[i].section == SPOKEI_IN_PROVIDER,
+				/* Nothing of the file lies below those of the page. */
+				.ca = structs[i].page ? "cert" : NULL,
+				.optional = structs[i].section == SPOKEI_IN_PROVIDER &&
+					    !structs[i].page,
 			};
 		}
 		say_other_half(of, options, key);
 		say(field, options, key, value);
-		assert_same_road(plain, structs[i].section, key, value, &code);
+		assert_same_road(plain, structs[i].section, structs[i].page, key, value, &code);
 	}
 }
 
@@ -871,14 +911,14 @@ static void try_urls(const struct sight *plain, enum spokei_key key, const char 
 	(void)snprintf(code.url, sizeof(code.url), "%s?%s=%s", URL, name_of(key), value);
 	if ((unsigned)key < SPOKEI_KEYS_OF_URLS ||
 	    (row->of_urls && spokei_key_is_text(key) && !row->secret))
-		assert_same_road(plain, SPOKEI_IN_CONSUMER, key, value, &code);
+		assert_same_road(plain, SPOKEI_IN_CONSUMER, 0, key, value, &code);
 	(void)snprintf(code.url, sizeof(code.url), "%s?" METHOD ".%s=%s", URL, name_of(key), value);
 	if ((unsigned)key < SPOKEI_KEYS_OF_METHODS)
-		assert_same_road(plain, SPOKEI_IN_METHOD, key, value, &code);
+		assert_same_road(plain, SPOKEI_IN_METHOD, 0, key, value, &code);
 	code = (struct code){ .url = URL, .leases.store = store };
 	(void)snprintf(store, sizeof(store), "%s?%s=%s", STORE, name_of(key), value);
 	if (key >= SPOKEI_KEY_LEASE_TTL && key <= SPOKEI_KEY_LEASE_MAX)
-		assert_same_road(plain, SPOKEI_IN_LEASE, key, value, &code);
+		assert_same_road(plain, SPOKEI_IN_LEASE, 0, key, value, &code);
 }
 
 /* Live keys of which the settings in force are read each time, so that a reload needs no copy. */
@@ -933,37 +973,6 @@ TEST(each_road_of_each_key_sets_the_same)
 		}
 		try_code(&plain, key, value);
 		try_urls(&plain, key, value);
-	}
-	end(&running);
-}
-
-/* The page over TLS has the limits of [provider], as the provider itself. */
-TEST(page_takes_limits_of_handshakes_as_a_fresh_page_does)
-{
-	static const char of_page[] = "[engine]\nadmin = https://127.0.0.1:9090\n[comet]\n"
-				      "listen = 127.0.0.1:8080\n[lease]\nstore = " STORE "\n"
-				      "[provider]\ntls.cert = cert\ntls.key = key\n";
-	static struct cast running;
-	const struct spokei_tls *tls;
-	char text[TEXT_MAX];
-
-	begin(&running, of_page);
-	tls = running.page->tls;
-	assert_int_equal(running.page->http.limits.open_ns, UINT64_C(5000000000));
-	(void)snprintf(text, sizeof(text),
-		       "%shandshakes.max = 7\nhandshakes.per.peer.max = 6\nhandshakes.tps = 5\n"
-		       "connections.per.peer.prefix6 = 48\nhandshake.timeout = 3s\n",
-		       of_page);
-	assert_int_equal(reload(&running, text), SPOKE_OK);
-	for (unsigned i = 0; i < 2; i++) {
-		assert_int_equal(tls->slots_max, 7);
-		assert_int_equal(tls->peers.limits.per_peer_max, 6);
-		assert_int_equal(tls->begins.rate, 5);
-		assert_int_equal(tls->peers.limits.prefix6, 48);
-		assert_int_equal(running.page->http.limits.open_ns, UINT64_C(3000000000));
-		end(&running);
-		begin(&running, text);
-		tls = running.page->tls;
 	}
 	end(&running);
 }
