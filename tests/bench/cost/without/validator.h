@@ -3,6 +3,7 @@
  * Included before every other header: bytes are taken as valid values without a check. The search
  * for the end of a value stays where values are read one after another, as in handlers.
  */
+#include "core/value/shape.h"
 #include "tests/bench/cost/without/stands_for.h"
 #include "transport/wire/dubbo/read.h"
 #include "transport/wire/message.h"
