@@ -5,11 +5,9 @@
  */
 #include "core/value/shape.h"
 #include "tests/bench/cost/without/stands_for.h"
-#include "transport/wire/dubbo/read.h"
 #include "transport/wire/message.h"
 
 STANDS_FOR(spokei_attachments_check);
-STANDS_FOR(spokei_dubbo_allows);
 STANDS_FOR(spokei_shape_hop);
 STANDS_FOR(spokei_shape_is_one);
 STANDS_FOR(spokei_shape_is_scalar);
@@ -18,7 +16,6 @@ STANDS_FOR(spokei_shape_is_told);
 
 #define spokei_attachments_check(attachments, of_reply)                                            \
 	((void)(attachments), (void)(of_reply), SPOKE_OK)
-#define spokei_dubbo_allows(limits, len, items) ((void)(limits), (void)(len), (void)(items), true)
 /* All remaining bytes are one value. */
 #define spokei_shape_hop(at, end) ((size_t)((end) - (at)))
 #define spokei_shape_is_one(bytes, len) ((void)(bytes), (void)(len), true)
