@@ -97,8 +97,11 @@ static void drop_peer(struct spoke_provider *provider, struct spokei_conn *conn)
  * end is reported. */
 static struct spokei_conn *conn_of(const struct spoke_provider *provider, struct spoke_peer named)
 {
-	const struct peer *peer = spokei_slab_get(provider->peers, named.handle);
+	const struct peer *peer;
 
+	if (spokei_engine_elsewhere(provider->engine))
+		return NULL;
+	peer = spokei_slab_get(provider->peers, named.handle);
 	return peer ? peer->conn : NULL;
 }
 
@@ -120,6 +123,8 @@ size_t spoke_provider_peers(const struct spoke_provider *provider, struct spoke_
 	const struct spoke_list *conns = &provider->link->conns;
 	size_t count = 0;
 
+	if (spokei_engine_elsewhere(provider->engine))
+		return 0;
 	for (struct spoke_list *node = conns->next; node != conns; node = node->next) {
 		const struct spokei_conn *conn = spoke_container_of(node, struct spokei_conn, node);
 

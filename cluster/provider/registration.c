@@ -478,7 +478,7 @@ size_t spoke_provider_registered(const struct spoke_provider *provider, size_t *
 	size_t wanted = 0;
 	size_t listed = 0;
 
-	if (!registration->closed) {
+	if (!registration->closed && !spokei_engine_elsewhere(provider->engine)) {
 		spokei_keeper_count(registration->keeper, &wanted, &listed);
 		wanted = 0;
 		while ((service = spokei_routes_next(provider->services, service)) != NULL)

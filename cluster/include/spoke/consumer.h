@@ -210,7 +210,8 @@ SPOKE_API size_t spoke_consumer_endpoints(const struct spoke_consumer *consumer,
 					  struct spoke_endpoint_info *infos, size_t max);
 
 /* Describes the TLS (<spoke/tls.h>) of a connection to the endpoint with this index in
- * spoke_consumer_endpoints(). Returns false if none of its connections uses TLS now. */
+ * spoke_consumer_endpoints(). Returns false if none of its connections uses TLS now,
+ * and on another thread than the engine's. */
 SPOKE_API bool spoke_consumer_tls(const struct spoke_consumer *consumer, size_t index,
 				  struct spoke_tls_info *ret_info);
 

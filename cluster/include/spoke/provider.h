@@ -258,8 +258,8 @@ SPOKE_API size_t spoke_provider_address(const struct spoke_provider *provider, s
 SPOKE_API size_t spoke_provider_connections(const struct spoke_provider *provider);
 
 /* Returns the number of entries that are published in the registry now. *ret_wanted, if not NULL,
- * is set to the intended number: one for each service and address; 0 without a registry and during
- * a drain. */
+ * is set to the intended number: one for each service and address. Both are 0 without a registry,
+ * during a drain, and on another thread than the engine's. */
 SPOKE_API size_t spoke_provider_registered(const struct spoke_provider *provider,
 					   size_t *ret_wanted);
 
@@ -444,7 +444,7 @@ SPOKE_API SPOKE_MUST_USE int spoke_push_all_with(struct spoke_method *method,
 SPOKE_API bool spoke_push_cancel(struct spoke_provider *provider, struct spoke_call push);
 
 /* Lists the peers that can receive pushes now, at most `max`, in no particular order. Returns their
- * total number. */
+ * total number; 0 on another thread than the engine's. */
 SPOKE_API size_t spoke_provider_peers(const struct spoke_provider *provider,
 				      struct spoke_peer *peers, size_t max);
 
@@ -458,12 +458,13 @@ struct spoke_peer_info {
 	bool tls;           /* the connection uses TLS */
 };
 
-/* Copies the state of a connection. Returns whether the connection exists. */
+/* Copies the state of a connection. Returns whether the connection exists; false on another thread
+ * than the engine's. */
 SPOKE_API bool spoke_provider_peer(const struct spoke_provider *provider, struct spoke_peer peer,
 				   struct spoke_peer_info *ret_info);
 
 /* Writes the address of a peer, e.g. "127.0.0.1:40000". Returns the length of the text; 0 if the
- * provider has no such connection. */
+ * provider has no such connection, and on another thread than the engine's. */
 SPOKE_API size_t spoke_peer_print(const struct spoke_provider *provider, struct spoke_peer peer,
 				  char *text, size_t size);
 

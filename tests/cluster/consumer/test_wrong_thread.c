@@ -25,6 +25,7 @@ static struct {
 	struct spoke_engine *engine;
 	struct spoke_config *config;
 	struct spoke_provider *provider;
+	struct spoke_peer peer; /* the consumer, to the provider */
 	struct spoke_consumer *consumer;
 	struct spoke_method *ask;
 	struct spoke_method *push;
@@ -99,6 +100,9 @@ static int count_of_calls(void)
 	};
 	struct spoke_ticket_info info;
 	struct spoke_endpoint_info endpoint;
+	struct spoke_peer any;
+	struct spoke_peer_info peer_info;
+	char text[64];
 	int count = spoke_call_cancel(rig.consumer, (struct spoke_call){ 0 });
 
 	count += spoke_ticket_cancel(rig.retrying, rig.ticket);
@@ -107,6 +111,9 @@ static int count_of_calls(void)
 	count += (int)spoke_consumer_tickets(rig.retrying, NULL);
 	count += (int)spoke_consumer_ready(rig.consumer);
 	count += (int)spoke_consumer_endpoints(rig.consumer, &endpoint, 1);
+	count += (int)spoke_provider_peers(rig.provider, &any, 1);
+	count += (int)spoke_provider_peer(rig.provider, rig.peer, &peer_info);
+	count += (int)spoke_peer_print(rig.provider, rig.peer, text, sizeof(text));
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
 		count += errors[i] != SPOKE_ETHREAD;
 	return count;
@@ -278,6 +285,7 @@ static void set_up(void)
 	assert_int_equal(spoke_alarm_after(rig.engine, &rig.alarm, 3600000 * MS, nothing_due), 0);
 	make_ticket();
 	make_entries();
+	assert_int_equal(spoke_provider_peers(rig.provider, &rig.peer, 1), 1);
 }
 
 TEST(handlers_of_the_pool_are_refused_with_ethread)
