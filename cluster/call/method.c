@@ -87,9 +87,9 @@ static int make_method(struct spokei_caller *caller, const struct texts *texts, 
 		      strlen(texts->version) + strlen(texts->group) + strlen(texts->name) +
 		      strlen(texts->types) + texts->type_names.len + texts->fallback.len;
 	struct spokei_figures *figures =
-		spokei_figures_of(caller->engine, SPOKEI_FIGURES_CALLS,
-				  spokei_span(texts->service, strlen(texts->service)),
-				  spokei_span(texts->name, strlen(texts->name)));
+		spokei_figures_or_other(caller->engine, SPOKEI_FIGURES_CALLS,
+					spokei_span(texts->service, strlen(texts->service)),
+					spokei_span(texts->name, strlen(texts->name)));
 	struct spoke_method *method = figures ? spokei_alloc(env, 1, size) : NULL;
 	unsigned char *at;
 

@@ -289,7 +289,7 @@ static uint64_t due_of(const struct spokei_retry_state *retry, uint64_t now_ns)
 	return due_ns < end_ns || retry->watched ? due_ns : end_ns;
 }
 
-static void retry_arm(struct spokei_task *task)
+static void schedule_wait(struct spokei_task *task)
 {
 	struct spokei_retry_state *retry = spoke_container_of(task, struct spokei_retry_state, arm);
 	struct spokei_caller *caller = caller_of(retry);
@@ -306,9 +306,9 @@ static void retry_arm(struct spokei_task *task)
 		end_wait(retry, SPOKE_ELIMIT);
 }
 
-static void arm_later(struct spokei_retry_state *retry)
+static void schedule_wait_later(struct spokei_retry_state *retry)
 {
-	retry->arm.run = retry_arm;
+	retry->arm.run = schedule_wait;
 	spokei_run_settling(caller_of(retry)->engine, &retry->arm);
 }
 
@@ -318,7 +318,7 @@ static void wait_paused(struct spokei_retry_state *retry, uint64_t pause_ns)
 	spokei_call_move(&retry->state, SPOKEI_CALL_PAUSING);
 	spokei_list_append(&caller_of(retry)->retry.pausing, &retry->of_retry);
 	retry->pause_ns = pause_ns;
-	arm_later(retry);
+	schedule_wait_later(retry);
 }
 
 /* Has a call wait until some endpoint can take it, at most for the time of one attempt. */
@@ -326,7 +326,7 @@ static void wait_unready(struct spokei_retry_state *retry)
 {
 	spokei_call_move(&retry->state, SPOKEI_CALL_UNREADY);
 	spokei_list_append(&caller_of(retry)->retry.unready, &retry->of_retry);
-	arm_later(retry);
+	schedule_wait_later(retry);
 }
 
 /* Watches a call whose attempts are open: it is due `after_ns` from the end of this turn on, unless
@@ -335,7 +335,7 @@ static void watch(struct spokei_retry_state *retry, uint64_t after_ns)
 {
 	retry->pause_ns = after_ns;
 	retry->watched = true;
-	arm_later(retry);
+	schedule_wait_later(retry);
 }
 
 void spokei_retry_queue_leave(struct spokei_retry_state *retry, bool over)

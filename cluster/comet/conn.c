@@ -278,7 +278,7 @@ struct due {
 };
 
 /* Merges the user's ring and that of all. Skips messages whose time is over. */
-static void gather(const struct spokei_comet_conn *conn, uint32_t max, struct due *due)
+static void gather_due(const struct spokei_comet_conn *conn, uint32_t max, struct due *due)
 {
 	static const struct spokei_comet_ring none;
 	const struct spoke_comet *comet = comet_of(conn);
@@ -370,7 +370,7 @@ void spokei_comet_pump(struct spokei_comet_conn *conn)
 
 	while (conn->state == SPOKEI_COMET_OPEN && !spokei_comet_behind(conn)) {
 		if (conn->kind == SPOKE_COMET_POLL) {
-			gather(conn, 1, &due);
+			gather_due(conn, 1, &due);
 			if (due.count > 0 || conn->lost || conn->cursor < conn->user->floor ||
 			    conn->cursor < comet_of(conn)->all_floor)
 				spokei_comet_answer(conn, 0);
@@ -382,7 +382,7 @@ void spokei_comet_pump(struct spokei_comet_conn *conn)
 			say_lost(conn);
 			continue;
 		}
-		gather(conn, SPOKEI_COMET_GATHER, &due);
+		gather_due(conn, SPOKEI_COMET_GATHER, &due);
 		if (due.count == 0) {
 			conn->cursor = due.upto;
 			return;
@@ -524,7 +524,7 @@ void spokei_comet_answer(struct spokei_comet_conn *conn, uint32_t again_ms)
 	if (answer.lost)
 		due.upto = conn->cursor;
 	else
-		gather(conn, ANSWER_MESSAGES, &due);
+		gather_due(conn, ANSWER_MESSAGES, &due);
 	if (encode_due(comet, &due)) {
 		(void)spokei_comet_print_id(comet, due.upto, answer.id);
 		body_len = print_answer(&due, &answer, NULL);

@@ -501,7 +501,7 @@ static void tell_disabled(const struct spokei_directory *directory, const struct
 }
 
 /* Reports, once until a list fits again, that providers of the list are not used. */
-static void tell_over(struct spokei_directory *directory, const struct draft *draft)
+static void tell_too_many(struct spokei_directory *directory, const struct draft *draft)
 {
 	if (draft->over > 0 && !directory->over)
 		spokei_event(directory->engine, SPOKE_ELIMIT,
@@ -586,7 +586,7 @@ int spokei_directory_set(struct spokei_directory *directory, const struct spoke_
 		spokei_directory_refresh_later(directory);
 	}
 	spokei_free(env, draft.entries, room, sizeof(struct entry));
-	tell_over(directory, &draft);
+	tell_too_many(directory, &draft);
 	if (draft.error)
 		spokei_event(directory->engine, draft.error,
 			     "list of %s: some providers could not be added",

@@ -141,10 +141,11 @@ static struct spokei_figures *figures_of(struct spoke_engine *engine, struct spo
 					 struct spoke_span method)
 {
 	if (method.len == 0)
-		return spokei_figures_of(engine, SPOKEI_FIGURES_REQUESTS, service, text_of("*"));
+		return spokei_figures_or_other(engine, SPOKEI_FIGURES_REQUESTS, service,
+					       text_of("*"));
 	if (spokei_route_is_common(method))
 		service = text_of("*");
-	return spokei_figures_of(engine, SPOKEI_FIGURES_REQUESTS, service, method);
+	return spokei_figures_or_other(engine, SPOKEI_FIGURES_REQUESTS, service, method);
 }
 
 int spokei_route_of_pushes(struct spoke_engine *engine, const char *service,

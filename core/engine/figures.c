@@ -103,8 +103,9 @@ static struct spokei_figures *make(struct spoke_engine *engine, enum spokei_figu
 	return figures;
 }
 
-struct spokei_figures *spokei_figures_of(struct spoke_engine *engine, enum spokei_figures_side side,
-					 struct spoke_span service, struct spoke_span method)
+struct spokei_figures *spokei_figures_or_other(struct spoke_engine *engine,
+					       enum spokei_figures_side side,
+					       struct spoke_span service, struct spoke_span method)
 {
 	static const struct spoke_span other = {
 		(const unsigned char *)SPOKEI_FIGURES_OTHER,

@@ -112,8 +112,9 @@ uint64_t spokei_figures_failed(const struct spokei_figures *figures);
 void spokei_figures_queued(struct spokei_figures *figures, uint64_t queued_ns);
 
 /* Finds the figures of a method, or makes them. Empty texts are fine. NULL: no memory. */
-struct spokei_figures *spokei_figures_of(struct spoke_engine *engine, enum spokei_figures_side side,
-					 struct spoke_span service, struct spoke_span method);
+struct spokei_figures *spokei_figures_or_other(struct spoke_engine *engine,
+					       enum spokei_figures_side side,
+					       struct spoke_span service, struct spoke_span method);
 
 /* Returns the set after `before`, or the first one for NULL; NULL: there is none. */
 const struct spokei_figures *spokei_figures_next(const struct spoke_engine *engine,

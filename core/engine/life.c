@@ -191,7 +191,7 @@ bool spoke_signal_cancel(struct spoke_signal *signal)
 #define SERVES_MAX_NS UINT64_C(60000000000)
 
 /* The drain timeout is over: the remaining members are closed. */
-static void drain_ended(struct spoke_alarm *alarm)
+static void drain_timed_out(struct spoke_alarm *alarm)
 {
 	alarm->engine->closing = true;
 	spokei_members_close_all(alarm->engine);
@@ -207,7 +207,7 @@ int spoke_engine_drain(struct spoke_engine *engine, uint64_t timeout_ns)
 		(void)spoke_alarm_cancel(&spokei_engine_parts(engine)->drain_end);
 	else
 		error = spoke_alarm_after(engine, &spokei_engine_parts(engine)->drain_end,
-					  timeout_ns, drain_ended);
+					  timeout_ns, drain_timed_out);
 	if (error)
 		return error;
 	engine->drain_serves_ns = spokei_later(engine->env->now(engine->env->ctx),

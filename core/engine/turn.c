@@ -368,7 +368,7 @@ static void run_last(struct spoke_engine *engine)
 
 /* Returns whether this turn is the last. A loop that its user runs is left once for a drain: the
  * user may want to go on with it, without the engine. */
-static bool is_over(struct spoke_engine *engine, bool more)
+static bool is_last_turn(struct spoke_engine *engine, bool more)
 {
 	if (atomic_exchange_explicit(&engine->stopping, false, memory_order_relaxed))
 		return true;
@@ -411,7 +411,7 @@ static void engine_settle(void *arg)
 		loop->again(engine->loop);
 	else
 		loop->wake_at(engine->loop, engine->due_ns);
-	if (is_over(engine, more))
+	if (is_last_turn(engine, more))
 		loop->stop(engine->loop);
 }
 

@@ -282,7 +282,7 @@ static unsigned unmask(unsigned char *to, const unsigned char *from, size_t len,
 }
 
 /* Takes the payload that is there. */
-static enum spokei_websocket_verdict read_payload(struct reading *reading)
+static enum spokei_websocket_verdict join_payload(struct reading *reading)
 {
 	struct spokei_websocket *websocket = reading->websocket;
 	struct spokei_websocket_input *input = reading->input;
@@ -378,7 +378,7 @@ enum spokei_websocket_verdict spokei_websocket_read(struct spokei_websocket *web
 	if (websocket->step == ENDED)
 		input->at = input->end;
 	while (verdict == SPOKEI_WEBSOCKET_MORE && input->at < input->end) {
-		verdict = websocket->step == PAYLOAD ? read_payload(&reading) : read_byte(&reading);
+		verdict = websocket->step == PAYLOAD ? join_payload(&reading) : read_byte(&reading);
 		if (websocket->step == PAYLOAD && websocket->left == 0)
 			verdict = end_frame(&reading);
 	}
