@@ -12,13 +12,18 @@ for floor in $(floor_files '*.[ch]' | sed 's|/.*||' | sort -u); do
 done >"$work/bad"
 
 floor_files '*.*' | grep -v '/include/spoke/[a-z_]*\.hpp$' | sed -n '/\.\([sS]\|asm\|cc\|cpp\|cxx\|C\|hh\|hpp\|inc\|def\|o\|a\)$/s/$/: neither .c nor .h/p' >>"$work/bad"
+# The installation takes these folders without those below them.
+floor_files '*.[hp]*' | grep '/include/spoke/.*/' | sed 's/$/: a public header below include\/spoke is not installed/' >>"$work/bad" || :
 
 grep -rho '^TEST([a-z0-9_]*' tests/cluster/balancer | tr -d _ >"$work/tests"
-for name in $(cat cluster/balancer/*.c | sed -n 's/.*\.name = "\([a-z]*\)".*/\1/p'); do
+balancers=$(cat cluster/balancer/*.c | sed -n 's/.*\.name = "\([a-z]*\)".*/\1/p')
+schemes=$(sed -n 's/^	\(FIRST\|ROW\)(\([a-z]*\), .*/\2/p' cluster/include/spoke/registry.h)
+[ "$balancers" ] && [ "$schemes" ] || fail "no balancers, or no registries, were found"
+for name in $balancers; do
 	grep -q "^TEST($name" "$work/tests" ||
 		echo "tests/cluster/balancer: no test has a name that begins with $name" >>"$work/bad"
 done
-for scheme in $(sed -n 's/^	\(FIRST\|ROW\)(\([a-z]*\), .*/\2/p' cluster/include/spoke/registry.h); do
+for scheme in $schemes; do
 	[ -e "tests/cluster/registry/test_$scheme.c" ] || [ -d "tests/cluster/registry/$scheme" ] ||
 		echo "tests/cluster/registry: no test_$scheme.c" >>"$work/bad"
 	grep -q "^| .$scheme://" cluster/REGISTRIES.md ||

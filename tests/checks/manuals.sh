@@ -31,7 +31,9 @@ for file in $(grep -o '`[a-z]*/[a-z/_]*`' ARCHITECTURE.md | tr -d '`' | sort -u)
 	[ "$found" ] || complain "ARCHITECTURE.md: no floor has $file"
 done
 
-for field in $(sed -n 's/^\tX("\([a-z_]*\)", .*/\1/p' transport/wire/http/http.h); do
+fields=$(sed -n 's/^\tX("\([a-z_]*\)", .*/\1/p' transport/wire/http/http.h)
+[ "$fields" ] || fail "transport/wire/http/http.h: no fields of an error were found"
+for field in $fields; do
 	grep -q "[\`\"]$field[\`\"]" transport/HTTP.md ||
 		complain "transport/HTTP.md: does not describe \"$field\", a field of an error"
 done

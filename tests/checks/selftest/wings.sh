@@ -32,7 +32,7 @@ red "wings build/dev" 'core/base/plant.c: includes core/text/plant.h, but core/b
 	': core/base does not use core/memory' \
 	'wings.txt: a circle of wings:' \
 	'core/base/heavy.h: brings in 21 headers'
-quiet 'core/base/quoted.c: includes' core/text/there 'core/text/allowed.c: includes' core/base/fits.h 'for cluster/catalog' 'for timer'
+quiet 'core/base/quoted.c: includes' core/text/there 'core/text/allowed.c: includes' core/base/fits.h 'for timer'
 
 # By calls alone.
 fresh
