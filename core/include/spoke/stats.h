@@ -83,7 +83,7 @@ struct spoke_histogram;
 	  "requests whose caller was gone, or got HTTP 504, before the answer")                    \
 	X(REPLIES_TOO_LARGE, replies_too_large,                                                    \
 	  "replies that did not fit a frame, replaced by an error")                                \
-	X(TURNS_LATE, turns_late, "turns that began too late to check idle timeouts")              \
+	X(TURNS_LATE, turns_late, "turns so late that sockets are read before times are checked")  \
 	X(PROBES_MISSED, probes_missed, "heartbeats not answered within an interval")              \
 	X(SUSPECTED, suspected, "connections that became suspect: a heartbeat was not answered")   \
 	X(RECOVERED, recovered, "connections that recovered from suspect, probation or read-only") \
