@@ -382,10 +382,10 @@ demo.Two dubbo://$at version=1.0 group=blue weight=100 enabled" '' ls "$list"
 		printf '%s\n' "$entry" >"$work/providers"
 		run 0 "demo.One * $state" '' ls "$list" demo.One
 		case $state in
-		enabled) said='*127.0.0.1:1*Connection refused*' ;;
-		*) said="*provider ignored because *$entry" ;;
+		enabled) said='*127.0.0.1:1*Connection refused*' time=$((10 * ${soon%ms}))ms ;;
+		*) said="*provider ignored because *$entry" time=$soon ;;
 		esac
-		run 4 '' "$said" call "$list" -t "$soon" demo.One.echo 1
+		run 4 '' "$said" call "$list" -t "$time" demo.One.echo 1
 	done <<-END
 		tcp://127.0.0.1:1/demo.One enabled
 		dubbo://127.0.0.1:1/demo.One?disabled=true disabled
