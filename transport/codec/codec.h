@@ -75,6 +75,16 @@ struct spokei_codec_body {
 	bool generic;  /* of a generic call: maps with a class stay maps */
 };
 
+/* The bytes around the parts of a message that the wire writes itself. A text of ASCII has the
+ * same bytes in each serialization, after its head. */
+struct spokei_codec_heads {
+	unsigned char text;      /* of a text below 32 bytes, plus its length */
+	unsigned char long_text; /* of another below 256 bytes, before its length */
+	unsigned char map;       /* before the pairs of a map ... */
+	unsigned char map_end;   /* ... and after them */
+	unsigned char value;     /* the marker of a reply without attachments that has a value */
+};
+
 struct spokei_codec {
 	uint8_t id;
 	const char *name;
@@ -117,7 +127,7 @@ struct spokei_codec {
 	 */
 	unsigned char *(*take_scalars)(struct spoke_span body, unsigned char *to,
 				       uint32_t *ret_count);
-	unsigned char map[2]; /* the bytes around the pairs of a map */
+	struct spokei_codec_heads heads; /* of the serialization of these scalars */
 	/* Appends a text as the body of a reply with an error status; the codec may shorten the
 	 * text. Returns 0, SPOKE_ENOMEM or SPOKE_ETOOLARGE. Allocates nothing but room in `out`, so
 	 * that refused requests cost no other memory. */

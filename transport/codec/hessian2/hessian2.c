@@ -333,6 +333,6 @@ const struct spokei_codec spokei_codec_hessian2 = {
 	.from_values = hessian2_from_values,
 	.put_scalars = spokei_hessian_put_scalars,
 	.take_scalars = spokei_hessian_take_scalars,
-	.map = { 'H', 'Z' },
+	.heads = { .text = 0, .long_text = 0x30, .map = 'H', .map_end = 'Z', .value = 0x91 },
 	.from_text = hessian2_from_text,
 };

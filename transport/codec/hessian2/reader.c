@@ -494,20 +494,16 @@ static inline const unsigned char *take_scalar(const unsigned char *at, const un
 {
 	size_t left = (size_t)(end - at) - 1;
 	unsigned char *out = *to;
-	size_t len = *at;
+	size_t len = *at++;
 
-	if (*at >= 0x90 && *at < 0xc0) {
-		*(*to)++ = (unsigned char)(*at - 0x90);
-		return at + 1;
-	}
-	if (kinds[*at] != TXT)
-		return kinds[*at] > NUM ? NULL : spokei_hessian_take_number(at, end, to);
-	at++;
-	if (len >= 0x20) {
-		if (len != 0x30 || left == 0)
-			return NULL;
+	if (SPOKEI_LIKELY(len == 0x30 && left > 0)) {
 		len = *at++;
 		left--;
+	} else if (len >= 0x90 && len < 0xc0) {
+		*(*to)++ = (unsigned char)(len - 0x90);
+		return at;
+	} else if (len >= 0x20) {
+		return kinds[len] > NUM ? NULL : spokei_hessian_take_number(at - 1, end, to);
 	}
 	if (len > left)
 		return NULL;
@@ -515,7 +511,7 @@ static inline const unsigned char *take_scalar(const unsigned char *at, const un
 		*out++ = 0xd9;
 	*out = (unsigned char)(len < 32 ? 0xa0 | len : len);
 	*to = out + 1 + len;
-	return spokei_hessian_copy_ascii(out + 1, at, len) ? at + len : NULL;
+	return SPOKEI_LIKELY(spokei_hessian_copy_ascii(out + 1, at, len)) ? at + len : NULL;
 }
 
 /* --- objects

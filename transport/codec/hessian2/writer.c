@@ -888,8 +888,11 @@ unsigned char *spokei_hessian_put_scalars(unsigned char *to, const unsigned char
 	const unsigned char *from = values.data;
 	const unsigned char *end = from + values.len;
 
-	while (from < end && to != NULL)
+	while (from < end) {
 		to = put_scalar(to, limit, &from, end);
+		if (to == NULL)
+			return NULL;
+	}
 	return to;
 }
 

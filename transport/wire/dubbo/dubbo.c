@@ -157,9 +157,9 @@ static enum spokei_kind kind_of_event(const struct spokei_codec *known, bool two
 	return SPOKEI_PROBE;
 }
 
-static void read_event(const struct spokei_wire_limits *limits,
-		       const struct spokei_dubbo_head *head, struct spoke_span body,
-		       struct spokei_message *message)
+static SPOKEI_NOINLINE void read_event(const struct spokei_wire_limits *limits,
+				       const struct spokei_dubbo_head *head, struct spoke_span body,
+				       struct spokei_message *message)
 {
 	const struct spokei_codec *known = spokei_wire_codec(limits, message->codec);
 

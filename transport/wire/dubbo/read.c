@@ -766,8 +766,9 @@ static int read_unknown(struct body *body, struct spokei_memo *memo, struct spok
 }
 
 /* Reads a request in msgpack. */
-static int read_request(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
-			struct spoke_span raw, struct spokei_message *message)
+static SPOKEI_NOINLINE int read_request(const struct spokei_wire_limits *limits,
+					struct spokei_memo *memo, struct spoke_span raw,
+					struct spokei_message *message)
 {
 	bool known = spokei_memo_knows(memo, SPOKEI_CODEC_MSGPACK, raw);
 	struct body body;
@@ -877,8 +878,8 @@ static int read_reply_body(struct body *body, struct spokei_message *message)
 }
 
 /* Reads a reply in msgpack. */
-static int read_reply(const struct spokei_wire_limits *limits, struct spoke_span values,
-		      struct spokei_message *message)
+static SPOKEI_NOINLINE int read_reply(const struct spokei_wire_limits *limits,
+				      struct spoke_span values, struct spokei_message *message)
 {
 	struct body body;
 	int result;
@@ -913,52 +914,52 @@ static void earn(const struct spokei_wire_limits *limits, size_t len, struct spo
 		scratch->max = spare + len * SPOKEI_CODEC_GROWTH;
 }
 
-/* A body, and the way to read it. */
+/* A body, the part of it that a codec reads, and the way to do so. */
 struct source {
 	const struct spokei_wire_limits *limits;
 	const struct spokei_codec *codec;
+	struct spokei_memo *memo;
 	struct spoke_span raw;
+	enum spokei_codec_part part;
+	struct spoke_span bytes;
 	struct spokei_buffer *scratch;
 	struct spokei_message *message;
 };
 
-/* Has the codec make values of a body, or of a part of it. */
-static int make_values(const struct source *source, enum spokei_codec_part part,
-		       struct spoke_span bytes, struct spokei_codec_values *made)
+/* Has the codec make values. */
+static int make_values(const struct source *source, struct spokei_codec_values *made)
 {
 	struct spokei_buffer *scratch = source->scratch;
 	int error;
 
 	spokei_buffer_clear(scratch); /* the last message is no longer used */
 	earn(source->limits, source->raw.len, scratch);
-	error = source->codec->to_values(&source->limits->value, part, bytes, scratch, made);
+	error = source->codec->to_values(&source->limits->value, source->part, source->bytes,
+					 scratch, made);
 	if (error == SPOKE_ETOOLARGE && scratch->max == 0)
 		source->message->swollen = SWOLLEN;
 	return error;
 }
 
-/* Reads the values that a codec has made of the bytes of a body from `part` on. */
-static SPOKEI_NOINLINE int read_made(const struct spokei_wire_limits *limits,
-				     struct spokei_memo *memo, struct spoke_span raw,
-				     const unsigned char *part,
-				     const struct spokei_codec_values *made,
-				     struct spokei_message *message)
+/* Reads the values that a codec has made. */
+static int read_made(const struct source *source, const struct spokei_codec_values *made)
 {
+	struct spokei_message *message = source->message;
 	struct body body = {
-		.limits = limits,
+		.limits = source->limits,
 		.at = made->values.data,
 		.end = (const unsigned char *)made->values.data + made->values.len,
 		.bad = message->kind == SPOKEI_REQUEST ? SPOKE_EBADREQUEST : SPOKE_EBADREPLY,
 		.made = made,
-		.part = part,
-		.raw = raw,
+		.part = source->bytes.data,
+		.raw = source->raw,
 		.codec = message->codec,
 	};
 
 	if (message->kind != SPOKEI_REQUEST)
 		return read_reply_body(&body, message);
-	return part == raw.data ? read_unknown(&body, memo, message)
-				: read_known(&body, memo, message);
+	return source->part == SPOKEI_CODEC_REQUEST ? read_unknown(&body, source->memo, message)
+						    : read_known(&body, source->memo, message);
 }
 
 /* Returns whether the body ends like the last request, which it begins like. */
@@ -991,34 +992,40 @@ static inline bool make_scalars(const struct spokei_codec *codec, struct spoke_s
 	return true;
 }
 
-/* Reads a request that begins like the last one. */
-static int read_again(const struct source *source, struct spokei_memo *memo)
+/* Fills in a request that begins and ends like the last one. */
+static inline void fill_again(const struct spokei_memo *memo, struct spoke_span raw,
+			      struct spoke_span args, size_t count, struct spokei_message *message)
 {
-	struct spokei_message *message = source->message;
-	struct spoke_span raw = source->raw;
-	struct spoke_span rest = spokei_span_after(raw, memo->len);
+	recall_all(memo, raw.data, memo->bytes + memo->len, message);
+	message->args = args;
+	message->arg_count = count;
+}
+
+/* Reads a message that does not consist of scalars. */
+static SPOKEI_NOINLINE int read_any(const struct source *source)
+{
+	const struct spokei_memo *memo = source->memo;
 	struct spokei_codec_values made;
 	int result;
 
-	made.items_before = NAMES;
-	made.bytes_before = memo->len;
-	if (SPOKEI_UNLIKELY(!ends_alike(memo, raw))) {
-		result = make_values(source, SPOKEI_CODEC_ARGS, rest, &made);
-		return result ? result
-			      : read_made(source->limits, memo, raw, rest.data, &made, message);
+	made.items_before = 0;
+	made.bytes_before = 0;
+	if (source->codec->to_values == NULL)
+		return SPOKE_EUNSUPPORTED;
+	if (source->part == SPOKEI_CODEC_ARGS || source->part == SPOKEI_CODEC_VALUES) {
+		made.items_before = NAMES;
+		made.bytes_before = memo->len;
 	}
-	rest.len -= memo->raw_tail;
-	made.items_before += memo->tail_items;
-	made.bytes_before = memo->used;
-	if (SPOKEI_UNLIKELY(!make_scalars(source->codec, rest, memo->free_len, source->scratch,
-					  &made.values, &made.count))) {
-		result = make_values(source, SPOKEI_CODEC_VALUES, rest, &made);
-		if (result != 0)
-			return result;
+	if (source->part == SPOKEI_CODEC_VALUES) {
+		made.items_before += memo->tail_items;
+		made.bytes_before = memo->used;
 	}
-	recall_all(memo, raw.data, memo->bytes + memo->len, message);
-	message->args = made.values;
-	message->arg_count = made.count;
+	result = make_values(source, &made);
+	if (result != 0)
+		return result;
+	if (source->part != SPOKEI_CODEC_VALUES)
+		return read_made(source, &made);
+	fill_again(memo, source->raw, made.values, made.count, source->message);
 	return 0;
 }
 
@@ -1028,33 +1035,39 @@ static SPOKEI_NOINLINE int read_by_codec(const struct spokei_wire_limits *limits
 					 struct spokei_message *message)
 {
 	const struct spokei_codec *codec = spokei_wire_codec(limits, message->codec);
-	const struct source source = { limits, codec, raw, scratch, message };
-	bool request = message->kind == SPOKEI_REQUEST;
-	bool ok = message->status == SPOKEI_DUBBO_OK;
-	struct spokei_codec_values made;
-	int result;
+	enum spokei_codec_part part = SPOKEI_CODEC_REQUEST;
+	struct spoke_span bytes = raw;
+	struct spoke_span values;
+	uint32_t count;
 
-	if (codec == NULL || codec->to_values == NULL)
+	if (codec == NULL)
 		return SPOKE_EUNSUPPORTED;
-	if (request && spokei_memo_knows(memo, codec->id, raw))
-		return read_again(&source, memo);
-	if (SPOKEI_LIKELY(!request && ok &&
-			  make_scalars(codec, raw, limits->free_len, scratch, &made.values,
-				       &made.count) &&
-			  made.count == 2 && *(const unsigned char *)made.values.data == 1)) {
-		made.values = spokei_span_after(made.values, 1);
-		message->value = (struct spoke_value){ made.values.data, made.values.len };
-		message->bare = true;
-		return 0;
+	if (message->kind != SPOKEI_REQUEST) {
+		part = message->status == SPOKEI_DUBBO_OK ? SPOKEI_CODEC_REPLY : SPOKEI_CODEC_TEXT;
+		if (SPOKEI_LIKELY(part == SPOKEI_CODEC_REPLY && raw.len > 0 &&
+				  *(const unsigned char *)raw.data == codec->heads.value &&
+				  make_scalars(codec, spokei_span_after(raw, 1), limits->free_len,
+					       scratch, &values, &count) &&
+				  count == 1)) {
+			message->value = (struct spoke_value){ values.data, values.len };
+			message->bare = true;
+			return 0;
+		}
+	} else if (spokei_memo_knows(memo, codec->id, raw)) {
+		part = SPOKEI_CODEC_ARGS;
+		bytes = spokei_span_after(raw, memo->len);
+		if (SPOKEI_LIKELY(ends_alike(memo, raw))) {
+			part = SPOKEI_CODEC_VALUES;
+			bytes.len -= memo->raw_tail;
+			if (SPOKEI_LIKELY(make_scalars(codec, bytes, memo->free_len, scratch,
+						       &values, &count))) {
+				fill_again(memo, raw, values, count, message);
+				return 0;
+			}
+		}
 	}
-	made.items_before = 0;
-	made.bytes_before = 0;
-	result = make_values(&source,
-			     request ? SPOKEI_CODEC_REQUEST
-			     : ok    ? SPOKEI_CODEC_REPLY
-				     : SPOKEI_CODEC_TEXT,
-			     raw, &made);
-	return result ? result : read_made(limits, memo, raw, raw.data, &made, message);
+	return read_any(
+		&(struct source){ limits, codec, memo, raw, part, bytes, scratch, message });
 }
 
 int spokei_dubbo_read_body(const struct spokei_wire_limits *limits, struct spokei_memo *memo,

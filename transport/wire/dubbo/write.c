@@ -24,9 +24,7 @@ struct type {
 
 #define TYPES_KEPT 8
 
-#define TYPES_LOCAL 256u /* bytes for a str of these types, and those beyond */
-
-_Static_assert(TYPES_KEPT * sizeof(struct type) + TYPES_BEYOND + 5 <= TYPES_LOCAL, "they fit");
+#define TYPES_SHORT_MAX 255u /* bytes of types that short_types_put() writes */
 
 /* The given types, or those derived from the arguments. The first few derived ones are kept, so
  * most arguments are examined once. */
@@ -247,6 +245,37 @@ static unsigned char *types_put_one(unsigned char *at, struct spoke_span arg)
 	return put_type(at + 1, type);
 }
 
+/* Writes the types of scalars as a text in another serialization. Returns the address of the next
+ * byte; up to BEYOND bytes after it are overwritten. NULL: there is another value or a type that
+ * matters, or the text is too long. */
+static unsigned char *short_types_put(unsigned char *at, const struct spokei_codec_heads *heads,
+				      struct spoke_span args)
+{
+	const unsigned char *from = args.data;
+	const unsigned char *end = from + args.len;
+	unsigned char *text = at + 1;
+	size_t len = 0;
+
+	while (from < end) {
+		struct spoke_value value = { from, spokei_shape_hop_short(from, end) };
+		const struct type *type = value.len > 0 ? describe(value) : NULL;
+
+		if (type == NULL || matters(type) || len + type->len > TYPES_SHORT_MAX)
+			return NULL;
+		(void)put_type(text + len, type);
+		len += type->len;
+		from += value.len;
+	}
+	if (SPOKEI_LIKELY(len < 32)) {
+		*at = (unsigned char)(heads->text | len);
+		return text + len;
+	}
+	memmove(text + 1, text, len);
+	at[0] = heads->long_text;
+	at[1] = (unsigned char)len;
+	return text + 1 + len;
+}
+
 /* --- frames
  *
  * Writes frames in msgpack. Room is reserved for the largest possible frame, the body is written
@@ -303,9 +332,11 @@ static SPOKEI_NOINLINE unsigned char *put_high_digits(unsigned char *at, uint64_
 	return at;
 }
 
-/* Writes a positive number as a short str of digits. Most have four digits, which do not depend on
- * each other. */
-static unsigned char *put_digits(unsigned char *at, int64_t number)
+#define STR_HEAD 0xa0u /* of a short str in msgpack, plus its length */
+
+/* Writes a positive number as a short text of digits, whose head is `text` plus the length. Most
+ * have four digits, which do not depend on each other. */
+static unsigned char *put_digits(unsigned char *at, unsigned text, int64_t number)
 {
 	unsigned char *head = at++;
 	uint64_t rest = (uint64_t)number;
@@ -323,7 +354,7 @@ static unsigned char *put_digits(unsigned char *at, int64_t number)
 		at = put_two(at, low);
 	else
 		at = put_digit(at, low);
-	*head = (unsigned char)(0xa0 | (at - head - 1));
+	*head = (unsigned char)(text | (unsigned)(at - head - 1));
 	return at;
 }
 
@@ -446,7 +477,7 @@ static unsigned char *put_timeout(unsigned char *at, int64_t timeout_ms)
 {
 	static const unsigned char head[] = "\x81\xa7timeout";
 
-	return put_digits(spokei_put_raw(at, head, sizeof(head) - 1), timeout_ms);
+	return put_digits(spokei_put_raw(at, head, sizeof(head) - 1), STR_HEAD, timeout_ms);
 }
 
 /* Writes the pairs that are added here. */
@@ -456,7 +487,7 @@ static unsigned char *put_added(unsigned char *at, const struct extras *extras,
 	if (extras->group)
 		at = spokei_put_str(spokei_put_text(at, "group"), message->group);
 	if (extras->timeout)
-		at = put_digits(spokei_put_text(at, "timeout"), message->timeout_ms);
+		at = put_digits(spokei_put_text(at, "timeout"), STR_HEAD, message->timeout_ms);
 	if (extras->generic)
 		at = spokei_put_text(spokei_put_text(at, "generic"), "true");
 	if (extras->version)
@@ -562,8 +593,9 @@ static SPOKEI_NOINLINE int write_planned(const struct spokei_wire_limits *limits
 }
 
 /* Writes a request with a prefix and without attachments of the caller. */
-static int write_prefixed(const struct spokei_wire_limits *limits,
-			  const struct spokei_message *message, struct spokei_buffer *out)
+static SPOKEI_NOINLINE int write_prefixed(const struct spokei_wire_limits *limits,
+					  const struct spokei_message *message,
+					  struct spokei_buffer *out)
 {
 	struct extras extras = { .group = message->group.len > 0 };
 	struct types types;
@@ -680,8 +712,9 @@ static int write_text(const struct spokei_wire_limits *limits, const struct spok
 }
 
 /* Writes the marker and the value. */
-static int write_plain(const struct spokei_wire_limits *limits,
-		       const struct spokei_message *message, struct spokei_buffer *out)
+static SPOKEI_NOINLINE int write_plain(const struct spokei_wire_limits *limits,
+				       const struct spokei_message *message,
+				       struct spokei_buffer *out)
 {
 	struct frame frame;
 	int result = begin_frame(&frame, limits, out, 1 + message->value.len, 0);
@@ -802,78 +835,55 @@ static inline bool end_scalars(const struct spokei_wire_limits *limits, unsigned
 	return true;
 }
 
-#define SCALARS_SLACK (SPOKEI_DUBBO_HEAD_LEN + TYPES_LOCAL + 96u)
+#define TIMEOUT_MAX 40u /* bytes of put_timeout_as() */
+#define SCALARS_SLACK                                                                              \
+	(SPOKEI_DUBBO_HEAD_LEN + TYPES_SHORT_MAX + TYPES_BEYOND + SPOKEI_PUT_HEAD_MAX + TIMEOUT_MAX)
+
+/* Writes the most frequent attachments, the timeout alone, in another serialization. */
+static inline unsigned char *put_timeout_as(unsigned char *at,
+					    const struct spokei_codec_heads *heads,
+					    int64_t timeout_ms)
+{
+	static const char key[] = "timeout";
+
+	*at++ = heads->map;
+	*at++ = (unsigned char)(heads->text | (sizeof(key) - 1));
+	at = put_digits(spokei_put_raw(at, key, sizeof(key) - 1), heads->text, timeout_ms);
+	*at = heads->map_end;
+	return at + 1;
+}
 
 /* Writes a request of scalars with a prefix and without attachments of the caller. Returns false
  * for any other, with nothing appended. */
 static bool write_scalars(const struct spokei_wire_limits *limits, const struct spokei_codec *codec,
 			  const struct spokei_message *message, struct spokei_buffer *out)
 {
-	struct spokei_dubbo_head head = { .id = message->id };
-	unsigned flags = SPOKEI_DUBBO_REQUEST | message->codec;
 	size_t len = message->prefix.len + message->args.len + message->args.len / 8 +
 		     SCALARS_SLACK;
-	unsigned char made[TYPES_LOCAL];
-	unsigned char *limit;
+	struct spokei_dubbo_head head = { .id = message->id };
+	unsigned flags = SPOKEI_DUBBO_REQUEST | message->codec;
 	unsigned char *start;
 	unsigned char *at;
-	struct types types;
 
 	if (codec->put_scalars == NULL || message->prefix.len == 0 || message->generic ||
 	    message->attachments.len > 0 || message->group.len > 0 || message->timeout_ms <= 0 ||
-	    message->types.len > 0 || message->args.len == 0 || message->arg_count > TYPES_KEPT ||
-	    is_container(*(const unsigned char *)message->args.data))
-		return false;
-	types_plan(message, &types);
-	start = types.matter ? NULL : spokei_buffer_reserve(out, len);
-	if (start == NULL)
-		return false;
-	limit = start + len - 1;
-	at = spokei_put_raw(start + SPOKEI_DUBBO_HEAD_LEN, message->prefix.data,
-			    message->prefix.len);
-	at = codec->put_scalars(at, limit,
-				spokei_span(made, (size_t)(types_put(made, &types, message->args) -
-							   made)));
-	if (at)
-		at = codec->put_scalars(at, limit, message->args);
-	if (at == NULL || at == limit)
-		return false;
-	*at++ = codec->map[0];
-	at = codec->put_scalars(
-		at, limit,
-		spokei_span(made + 1, (size_t)(put_timeout(made, message->timeout_ms) - made - 1)));
-	if (at == NULL)
-		return false;
-	*at++ = codec->map[1];
-	head.flags = (uint8_t)(message->two_way ? flags | SPOKEI_DUBBO_TWO_WAY : flags);
-	return end_scalars(limits, start, at, head, out);
-}
-
-/* Writes a reply without attachments whose value is a scalar, but not null. Returns false for any
- * other. */
-static bool write_scalar(const struct spokei_wire_limits *limits, const struct spokei_codec *codec,
-			 const struct spokei_message *message, struct spokei_buffer *out)
-{
-	const struct spokei_dubbo_head head = {
-		.flags = message->codec,
-		.status = SPOKEI_DUBBO_OK,
-		.id = message->id,
-	};
-	size_t len = message->value.len + message->value.len / 8 + SCALARS_SLACK;
-	unsigned char *start;
-	unsigned char *at;
-
-	if (codec->put_scalars == NULL || message->value.len == 0 || *message->value.data == 0xc0 ||
-	    is_container(*message->value.data))
+	    message->types.len > 0 || message->args.len == 0)
 		return false;
 	start = spokei_buffer_reserve(out, len);
 	if (start == NULL)
 		return false;
-	at = codec->put_scalars(start + SPOKEI_DUBBO_HEAD_LEN, start + len, spokei_span("\1", 1));
-	if (at)
-		at = codec->put_scalars(at, start + len,
-					spokei_span(message->value.data, message->value.len));
-	return at != NULL && end_scalars(limits, start, at, head, out);
+	at = short_types_put(start + SPOKEI_DUBBO_HEAD_LEN + message->prefix.len, &codec->heads,
+			     message->args);
+	if (at == NULL)
+		return false;
+	(void)spokei_put_raw(start + SPOKEI_DUBBO_HEAD_LEN, message->prefix.data,
+			     message->prefix.len);
+	at = codec->put_scalars(at, start + len - TIMEOUT_MAX, message->args);
+	if (at == NULL)
+		return false;
+	at = put_timeout_as(at, &codec->heads, message->timeout_ms);
+	head.flags = (uint8_t)(message->two_way ? flags | SPOKEI_DUBBO_TWO_WAY : flags);
+	return end_scalars(limits, start, at, head, out);
 }
 
 static SPOKEI_NOINLINE int write_request_by_codec(const struct spokei_wire_limits *limits,
@@ -1026,6 +1036,50 @@ static SPOKEI_NOINLINE int write_reply_by_codec(const struct spokei_wire_limits 
 
 /* --- messages */
 
+/* Writes any reply. */
+static SPOKEI_NOINLINE int write_any_reply(const struct spokei_wire_limits *limits,
+					   const struct spokei_message *message,
+					   struct spokei_buffer *out)
+{
+	uint8_t status = reply_status(message);
+
+	if (!spokei_dubbo_status_known(status))
+		return SPOKE_EUNSUPPORTED;
+	if (message->codec != SPOKEI_CODEC_MSGPACK)
+		return write_reply_by_codec(limits, message, status, out);
+	if (status == SPOKEI_DUBBO_OK)
+		return write_marked(limits, message, out);
+	return write_text(limits, message, status, out);
+}
+
+/* Writes the marker and the value in another serialization, without state if it is a scalar. */
+static SPOKEI_NOINLINE int write_plain_by_codec(const struct spokei_wire_limits *limits,
+						const struct spokei_message *message,
+						struct spokei_buffer *out)
+{
+	const struct spokei_codec *codec = spokei_wire_codec(limits, message->codec);
+	const struct spokei_dubbo_head head = {
+		.flags = message->codec,
+		.status = SPOKEI_DUBBO_OK,
+		.id = message->id,
+	};
+	struct spoke_span value = { message->value.data, message->value.len };
+	size_t len = value.len + value.len / 8 + SCALARS_SLACK;
+	unsigned char *start = NULL;
+	unsigned char *at = NULL;
+
+	if (codec && codec->put_scalars && !is_container(*message->value.data))
+		start = spokei_buffer_reserve(out, len);
+	if (start) {
+		at = start + SPOKEI_DUBBO_HEAD_LEN;
+		*at++ = codec->heads.value;
+		at = codec->put_scalars(at, start + len, value);
+	}
+	if (SPOKEI_LIKELY(at && end_scalars(limits, start, at, head, out)))
+		return 0;
+	return write_any_reply(limits, message, out);
+}
+
 /* Writes a request in another serialization. */
 static SPOKEI_NOINLINE int write_other_request(const struct spokei_wire_limits *limits,
 					       const struct spokei_message *message,
@@ -1036,23 +1090,6 @@ static SPOKEI_NOINLINE int write_other_request(const struct spokei_wire_limits *
 	if (SPOKEI_LIKELY(codec && write_scalars(limits, codec, message, out)))
 		return 0;
 	return write_request_by_codec(limits, message, out);
-}
-
-/* Writes a reply in another serialization. */
-static SPOKEI_NOINLINE int write_other_reply(const struct spokei_wire_limits *limits,
-					     const struct spokei_message *message,
-					     struct spokei_buffer *out)
-{
-	const struct spokei_codec *codec = spokei_wire_codec(limits, message->codec);
-	uint8_t status = message->status;
-
-	if (SPOKEI_LIKELY((status == 0 || status == SPOKEI_DUBBO_OK) && message->error == 0 &&
-			  message->bare && codec && write_scalar(limits, codec, message, out)))
-		return 0;
-	status = reply_status(message);
-	return spokei_dubbo_status_known(status)
-		       ? write_reply_by_codec(limits, message, status, out)
-		       : SPOKE_EUNSUPPORTED;
 }
 
 int spokei_dubbo_write_request(const struct spokei_wire_limits *limits,
@@ -1081,18 +1118,13 @@ int spokei_dubbo_write_reply(const struct spokei_wire_limits *limits,
 {
 	uint8_t status = message->status;
 
+	if (SPOKEI_UNLIKELY((status != 0 && status != SPOKEI_DUBBO_OK) || message->error != 0 ||
+			    !message->bare || message->value.len == 0 ||
+			    message->value.data[0] == 0xc0))
+		return write_any_reply(limits, message, out);
 	if (SPOKEI_UNLIKELY(message->codec != SPOKEI_CODEC_MSGPACK))
-		return write_other_reply(limits, message, out);
-	if (SPOKEI_LIKELY((status == 0 || status == SPOKEI_DUBBO_OK) && message->error == 0 &&
-			  message->bare && message->value.len > 0 &&
-			  message->value.data[0] != 0xc0))
-		return write_plain(limits, message, out);
-	status = reply_status(message);
-	if (!spokei_dubbo_status_known(status))
-		return SPOKE_EUNSUPPORTED;
-	if (status == SPOKEI_DUBBO_OK)
-		return write_marked(limits, message, out);
-	return write_text(limits, message, status, out);
+		return write_plain_by_codec(limits, message, out);
+	return write_plain(limits, message, out);
 }
 
 /* --- events */
