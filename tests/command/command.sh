@@ -355,7 +355,7 @@ demo.Two dubbo://$at version=1.0 group=blue weight=100 enabled" '' ls "$list"
 	run 4 '' '*no provider of demo.None*' call "$list" -t 50ms demo.None.echo 1
 	printf 'dubbo://127.0.0.1:1/demo.Dead\n' >"$work/dead"
 	run 4 '' "*no provider listed in file://$work/dead can be reached: *" \
-		call "file://$work/dead" --wait -t 50ms demo.Dead.echo 1
+		call "file://$work/dead" --wait -t $((10 * ${soon%ms}))ms demo.Dead.echo 1
 	finish TERM
 	await '^- demo.Two' "$work/watched"
 	run 0 '' '' ls "$list"
