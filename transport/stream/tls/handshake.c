@@ -327,8 +327,8 @@ static struct spokei_tls_link *next_of(const struct spokei_tls *tls)
  *
  * Once all are taken and streams wait for one, the handshake that has made no progress for longest
  * gives up its slot after a second: a few peers that say nothing would have all slots otherwise,
- * until the time of their handshakes is over. Bytes that complete no message are no progress. A
- * step that waits, or is away, is no fault of the peer. */
+ * until the time of their handshakes is over. Bytes that complete no message are no progress, but
+ * those in the socket are tried first. A step that waits, or is away, is no fault of the peer. */
 
 #define SILENT_NS UINT64_C(1000000000)
 
@@ -353,6 +353,7 @@ static void note_progress(struct spokei_tls_handshake *handshake)
 	if (!has_slot(handshake) || handshake->state == state)
 		return;
 	handshake->state = state;
+	handshake->yields = false;
 	handshake->progress_ns = handshake->tls->engine->begin_ns;
 	spokei_list_remove(&handshake->slot);
 	spokei_list_append(&handshake->tls->holders, &handshake->slot);
@@ -375,29 +376,35 @@ static struct spokei_tls_handshake *slowest(const struct spokei_tls *tls)
  * handshake; UINT64_MAX: it has to. */
 static uint64_t next_slot(const struct spokei_tls *tls)
 {
+	bool limited = tls->begins.rate > 0;
+	uint64_t token_ns = limited ? spokei_bucket_next(&tls->begins, 1, tls->engine->begin_ns)
+				    : 0;
 	const struct spokei_tls_handshake *slow;
+	uint64_t silent_ns;
 
 	if (tls->slots < tls->slots_max)
-		return tls->begins.rate > 0
-			       ? spokei_bucket_next(&tls->begins, 1, tls->engine->begin_ns)
-			       : UINT64_MAX;
+		return limited ? token_ns : UINT64_MAX;
 	slow = slowest(tls);
-	return slow ? spokei_later(slow->progress_ns, SILENT_NS) : UINT64_MAX;
+	if (slow == NULL)
+		return UINT64_MAX;
+	silent_ns = spokei_later(slow->progress_ns, SILENT_NS);
+	return silent_ns > token_ns ? silent_ns : token_ns;
 }
 
 static void ration_due(struct spoke_alarm *alarm);
 
-/* Has those that stand looked at when one of them may get a slot. Without a timer they wait for
- * the end of a handshake. */
+/* Has those that stand looked at when one of them may get a slot: an alarm that is due too early
+ * looks, and is set again. Without a timer they wait for the end of a handshake. */
 static void expect_slot(struct spokei_tls *tls)
 {
 	uint64_t now_ns = tls->engine->begin_ns;
 	uint64_t next_ns;
 
-	if (spokei_list_empty(&tls->standing) || spoke_timer_armed(&tls->ration.timer))
+	if (spokei_list_empty(&tls->standing))
 		return;
 	next_ns = next_slot(tls);
-	if (next_ns < UINT64_MAX)
+	if (next_ns < UINT64_MAX &&
+	    !(spoke_timer_armed(&tls->ration.timer) && tls->ration.due_ns <= next_ns))
 		(void)!spoke_alarm_after(tls->engine, &tls->ration,
 					 next_ns > now_ns ? next_ns - now_ns : 0, ration_due);
 }
@@ -407,23 +414,40 @@ static void expect_slot(struct spokei_tls *tls)
 static void wake_standing(struct spokei_tls *tls)
 {
 	uint32_t free_count = tls->slots < tls->slots_max ? tls->slots_max - tls->slots : 0;
+	uint32_t woken = 0;
 
-	for (uint32_t i = 1; i <= free_count && !spokei_list_empty(&tls->standing); i++) {
+	while (woken < free_count && !spokei_list_empty(&tls->standing)) {
 		struct spoke_list *first = tls->standing.next;
 
-		if (!may_begin(tls, i))
+		if (!may_begin(tls, woken + 1))
 			break;
 		spokei_list_remove(first);
 		queue(spoke_container_of(first, struct spokei_tls_link, node));
+		woken++;
 	}
-	expect_slot(tls);
+	/* Those that are woken look for the next one once they have asked. */
+	if (woken == 0)
+		expect_slot(tls);
 }
 
-/* Ends the slowest handshake, if it has to give up its slot. */
+/* Begins the time of each handshake again, because a late turn proves no silence. */
+static void excuse_all(struct spokei_tls *tls)
+{
+	for (struct spoke_list *at = tls->holders.next; at != &tls->holders; at = at->next)
+		spoke_container_of(at, struct spokei_tls_handshake, slot)->progress_ns =
+			tls->engine->begin_ns;
+}
+
+/* Ends the slowest handshake, if it has to give up its slot, unless its socket has bytes: they are
+ * tried first. */
 static void make_way(struct spokei_tls *tls)
 {
 	struct spokei_tls_handshake *slow = tls->slots >= tls->slots_max ? slowest(tls) : NULL;
 
+	if (spokei_engine_late_for(tls->engine, SILENT_NS)) {
+		excuse_all(tls);
+		return;
+	}
 	if (slow == NULL || tls->engine->begin_ns - slow->progress_ns < SILENT_NS ||
 	    spokei_list_empty(&tls->standing) || !may_begin(tls, 1))
 		return;
@@ -593,6 +617,12 @@ static void tell_lost(struct spokei_tls_link *link)
 		spokei_tls_tell(link->stream, "the connection was lost during the handshake", NULL);
 }
 
+static int give_way(struct spokei_tls_link *link)
+{
+	spokei_count(link->tls->engine, SPOKE_STAT_HANDSHAKES_LATE);
+	return tell(link, "the peer completed no message for 1 s while other handshakes waited");
+}
+
 /* Uses the result of a step. */
 static int use_result(struct spokei_tls_link *link)
 {
@@ -605,6 +635,8 @@ static int use_result(struct spokei_tls_link *link)
 		return opened(link);
 	if (step->result == SSL_ERROR_WANT_READ) {
 		note_progress(link->handshake);
+		if (link->handshake->yields)
+			return give_way(link);
 		expect_slot(link->tls);
 		return 0;
 	}
@@ -717,15 +749,17 @@ static int pull(struct spokei_tls_link *link)
 	return spokei_buffer_append(&link->pipe.raw, link->tls->scratch, (size_t)got) ? -ENOMEM : 1;
 }
 
-/* Receives bytes, and queues the step that they make possible. */
+/* Receives bytes, and queues the step that they make possible. A handshake that has to give up its
+ * slot ends if there are none. */
 static int receive(struct spokei_tls_link *link)
 {
 	int status = pull(link);
 
-	if (status <= 0)
+	if (status < 0)
 		return status;
-	queue(link);
-	return 0;
+	if (status > 0)
+		queue(link);
+	return link->handshake->yields && !is_queued(link) ? give_way(link) : 0;
 }
 
 #define UPDATES_PER_SECOND 100u
@@ -799,10 +833,6 @@ static int go_on(struct spokei_tls_link *link)
 		return 0;
 	if (handshake->dying)
 		return swallow(link);
-	if (handshake->yields) {
-		spokei_count(link->tls->engine, SPOKE_STAT_HANDSHAKES_LATE);
-		return tell(link, "the peer sent nothing for 1 s while other handshakes waited");
-	}
 	if (handshake->stage != SPOKEI_TLS_WITH_LOOP)
 		return handshake->stage == SPOKEI_TLS_OVER ? use_result(link) : 0;
 	if (!handshake->due)
