@@ -335,12 +335,12 @@ TEST(handshakes_of_each_side_have_counters_of_their_own)
 	assert_int_equal(secplay_stat_of(CLIENT, SPOKE_STAT_CONNECTS_SECURED), 1);
 }
 
-/* --- providers with TLS to which more peers come than have a place */
+/* --- providers with TLS to which more peers come than have a slot */
 
 #define LOCAL "unix:/run/secure"
 
 enum {
-	CROWD = 300, /* more than have a place at a time */
+	CROWD = 300, /* more than have a slot at a time */
 	STEPS_OF_A_TURN = 8,
 };
 
@@ -386,7 +386,7 @@ TEST(handshake_that_is_silent_longest_gives_way_after_a_second)
 }
 
 /* Each byte is received and tried. */
-TEST(bytes_of_an_unfinished_message_do_not_keep_a_place)
+TEST(bytes_of_an_unfinished_message_do_not_keep_a_slot)
 {
 	unsigned char record[64] = { 0x17, 0x03, 0x03, 0x01, 0x00 };
 	int fd;
@@ -405,7 +405,7 @@ TEST(bytes_of_an_unfinished_message_do_not_keep_a_place)
 	secplay_raw_close(fd);
 }
 
-TEST(silent_handshakes_keep_their_places_while_none_waits)
+TEST(silent_handshakes_keep_their_slots_while_none_waits)
 {
 	int fds[4];
 
@@ -497,7 +497,7 @@ TEST(handshakes_that_wait_count_for_their_address)
 		secplay_raw_close(fds[i]);
 }
 
-TEST(free_place_is_for_the_peer_that_has_waited_longest)
+TEST(free_slot_is_for_the_peer_that_has_waited_longest)
 {
 	enum {
 		PEERS = 6,
