@@ -449,7 +449,7 @@ struct key {
 /* Reads a key of any map. Returns false if it is not a text in UTF-8. */
 static bool read_key(const unsigned char *at, const unsigned char *end, struct key *ret)
 {
-	size_t len = spokei_shape_hop(at, end);
+	size_t len = spokei_shape_len(at, end);
 	size_t head = 1u + spokei_shapes[*at].width;
 
 	*ret = (struct key){ at, len };
@@ -521,7 +521,7 @@ static bool pairs_are_object(const unsigned char *at, const unsigned char *end, 
 		at += key.len;
 		if (at == end || left == 1)
 			break;
-		len = spokei_shape_hop(at, end);
+		len = spokei_shape_len(at, end);
 		at = len > 0 ? at + len : skip(at, end, skips);
 		if (at == NULL)
 			return false;

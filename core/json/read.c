@@ -101,7 +101,7 @@ static bool add_key(struct keys *keys, const struct spoke_builder *builder, size
 /* Returns the bytes of a key; that of a $map may be an array or a map. */
 static inline size_t len_of(const unsigned char *key, const unsigned char *end)
 {
-	size_t len = spokei_shape_hop(key, end);
+	size_t len = spokei_shape_len(key, end);
 
 	return len > 0 ? len : (size_t)(spokei_shape_skip(key, end) - key);
 }

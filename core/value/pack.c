@@ -3,7 +3,7 @@
  * Builds msgpack values: the life of a builder, whose memory comes from the environment, from the
  * caller or from a buffer; its account; one function per kind of value; and the arguments that
  * SPOKE_ARGS() has made, which are packed directly if they are flat and short. encode.h writes the
- * bytes. The builder counts values as the validator (skim.h) does, so the validator
+ * bytes. The builder counts values as the validator (validator.h) does, so the validator
  * accepts under the same limits everything that was built here.
  */
 #include "core/base/env.h"
@@ -11,7 +11,7 @@
 
 #include "core/value/encode.h"
 #include "core/value/shape.h"
-#include "core/value/skim.h"
+#include "core/value/validator.h"
 
 /* The bytes of an ext before its payload: the first byte, a length of 32 bits, and the type. Until
  * the length is known, it is the place of the enclosing typed value, and the type is its depth. */
@@ -256,7 +256,7 @@ static SPOKEI_NOINLINE void end_typed(struct spoke_builder *builder)
 {
 	unsigned char *at = builder->bytes + builder->typed_at;
 	unsigned char *name = at + TYPED_HEAD;
-	const unsigned char *inside = name + spokei_shape_hop(name, builder->bytes + builder->len);
+	const unsigned char *inside = name + spokei_shape_len(name, builder->bytes + builder->len);
 	size_t len = builder->len - builder->typed_at - TYPED_HEAD;
 
 	if (spokei_shapes[*inside].each == 0 && builder->error == 0)
@@ -426,11 +426,11 @@ static SPOKEI_NOINLINE void count_inside(struct spoke_builder *builder, size_t s
 		.object_bytes_max = SIZE_MAX,
 		.bytes_max = SIZE_MAX,
 	};
-	struct spokei_skim skim;
+	struct spokei_validator validator;
 
-	spokei_skim_start_body(&skim, &limits, builder->len - start, 1);
-	builder->error = spokei_skim_feed(&skim, builder->bytes + start, builder->len - start);
-	builder->items = skim.items;
+	spokei_validator_start_body(&validator, &limits, builder->len - start, 1);
+	builder->error = spokei_validate(&validator, builder->bytes + start, builder->len - start);
+	builder->items = validator.items;
 }
 
 void spoke_pack_ext(struct spoke_builder *builder, int8_t type, const void *bytes, size_t len)
@@ -595,24 +595,24 @@ void spoke_pack_raw(struct spoke_builder *builder, struct spoke_span values)
 		.object_bytes_max = SIZE_MAX,
 		.bytes_max = SIZE_MAX,
 	};
-	struct spokei_skim skim;
+	struct spokei_validator validator;
 	unsigned char *at;
 
 	if (values.data == NULL && values.len > 0)
 		fail(builder, SPOKE_EINVAL);
 	if (builder->error != 0 || values.len == 0)
 		return;
-	spokei_skim_start_body(&skim, &limits, values.len, SPOKEI_SKIM_ALL);
-	builder->error = spokei_skim_feed(&skim, values.data, values.len);
-	if (builder->depth > 0 && skim.count > builder->left)
+	spokei_validator_start_body(&validator, &limits, values.len, SPOKEI_VALIDATOR_ALL);
+	builder->error = spokei_validate(&validator, values.data, values.len);
+	if (builder->depth > 0 && validator.count > builder->left)
 		fail(builder, SPOKE_ETRAILING);
 	at = room_for(builder, values.len);
 	if (at == NULL)
 		return;
 	memcpy(at, values.data, values.len);
 	builder->len += values.len;
-	builder->items = skim.items - (known > 0 ? known - (uint32_t)skim.count : 0);
-	end_values(builder, skim.count);
+	builder->items = validator.items - (known > 0 ? known - (uint32_t)validator.count : 0);
+	end_values(builder, validator.count);
 }
 
 /* --- by a builder */

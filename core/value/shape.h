@@ -49,7 +49,7 @@ static inline uint64_t spokei_shape_number(const struct spokei_shape *shape,
 
 /* Returns the length of the scalar at `at`, which is before `end`; 0 if the value is not a scalar
  * or is incomplete. Handles every kind of scalar. An ext that may contain values is no scalar. */
-size_t spokei_shape_hop_any(const unsigned char *at, const unsigned char *end);
+size_t spokei_shape_len_any(const unsigned char *at, const unsigned char *end);
 
 /* Returns the end of the value at `at`, or NULL if it does not end before `end` or is not valid. */
 const unsigned char *spokei_shape_skip(const unsigned char *at, const unsigned char *end);
@@ -80,8 +80,8 @@ extern const uint8_t spokei_shape_lens[256];
 #define SPOKEI_SHAPE_TOLD UINT8_MAX
 
 /* Does the same with this table alone, which covers short texts and small numbers, the most
- * frequent values. 0 means that spokei_shape_hop_any() has to decide. */
-static inline size_t spokei_shape_hop_short(const unsigned char *at, const unsigned char *end)
+ * frequent values. 0 means that spokei_shape_len_any() has to decide. */
+static inline size_t spokei_shape_len_short(const unsigned char *at, const unsigned char *end)
 {
 	size_t room = (size_t)(end - at);
 	size_t len = spokei_shape_lens[*at];
@@ -91,11 +91,11 @@ static inline size_t spokei_shape_hop_short(const unsigned char *at, const unsig
 	return len <= room ? len : 0;
 }
 
-static inline size_t spokei_shape_hop(const unsigned char *at, const unsigned char *end)
+static inline size_t spokei_shape_len(const unsigned char *at, const unsigned char *end)
 {
-	size_t len = spokei_shape_hop_short(at, end);
+	size_t len = spokei_shape_len_short(at, end);
 
-	return len > 0 ? len : spokei_shape_hop_any(at, end);
+	return len > 0 ? len : spokei_shape_len_any(at, end);
 }
 
 /* Returns true if the first `len` bytes are exactly one str or bin whose length is its second byte.
@@ -116,7 +116,7 @@ static inline bool spokei_shape_is_told(const unsigned char *bytes, size_t len)
 static inline bool spokei_shape_is_one(const unsigned char *bytes, size_t len)
 {
 	return (len > 1 && spokei_shape_is_told(bytes, len)) ||
-	       spokei_shape_hop(bytes, bytes + len) == len;
+	       spokei_shape_len(bytes, bytes + len) == len;
 }
 
 /* Does the same for unchecked input: NULL or any length. */
@@ -133,7 +133,7 @@ static inline bool spokei_shape_is_short(const unsigned char *bytes, size_t len)
 	if (len < 2)
 		return len == 1 && spokei_shape_lens[*bytes] == 1;
 	return spokei_shape_is_told(bytes, len) ||
-	       spokei_shape_hop_short(bytes, bytes + len) == len;
+	       spokei_shape_len_short(bytes, bytes + len) == len;
 }
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "core/value/encode.h"
 #include "core/value/java.h"
-#include "core/value/skim.h"
+#include "core/value/validator.h"
 #include "timer/base.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ static int check(const void *bytes, size_t len, const struct spoke_value_limits 
 		 size_t wanted, size_t *ret_count)
 {
 	struct spoke_value_limits settled;
-	struct spokei_skim skim;
+	struct spokei_validator validator;
 	int result;
 
 	if (limits == NULL && spokei_shape_is_scalar(bytes, len)) {
@@ -35,11 +35,11 @@ static int check(const void *bytes, size_t len, const struct spoke_value_limits 
 		return result;
 	if (bytes == NULL && len > 0)
 		return SPOKE_EINVAL;
-	spokei_skim_start_body(&skim, &settled, len, wanted);
-	result = spokei_skim_feed(&skim, bytes, len);
-	SPOKE_ASSERT(result != SPOKEI_SKIM_MORE);
+	spokei_validator_start_body(&validator, &settled, len, wanted);
+	result = spokei_validate(&validator, bytes, len);
+	SPOKE_ASSERT(result != SPOKEI_VALIDATOR_MORE);
 	if (result == 0)
-		*ret_count = skim.count;
+		*ret_count = validator.count;
 	return result;
 }
 
@@ -58,7 +58,7 @@ int spoke_values_check(const void *bytes, size_t len, const struct spoke_value_l
 		       struct spoke_cursor *ret_values, size_t *ret_count)
 {
 	size_t count;
-	int result = check(bytes, len, limits, SPOKEI_SKIM_ALL, &count);
+	int result = check(bytes, len, limits, SPOKEI_VALIDATOR_ALL, &count);
 
 	if (result != 0)
 		return result;
@@ -417,7 +417,7 @@ bool spoke_cursor_next(struct spoke_cursor *cursor, struct spoke_value *ret)
 	if (cursor->left == 0)
 		return false;
 	/* Short scalars need no loop. */
-	len = cursor->at < cursor->end ? spokei_shape_hop_short(cursor->at, cursor->end) : 0;
+	len = cursor->at < cursor->end ? spokei_shape_len_short(cursor->at, cursor->end) : 0;
 	return SPOKEI_LIKELY(len > 0) ? pass(cursor, len, ret) : pass_any(cursor, ret);
 }
 

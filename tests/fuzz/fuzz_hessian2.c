@@ -4,7 +4,7 @@
  * whether cycles are allowed. Values that are read must be valid, and need memory in bounds. Values
  * that can be written must read back equal.
  */
-#include "core/value/skim.h"
+#include "core/value/validator.h"
 #include "tests/core/memory.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/transport/codec/bodies.h"

@@ -138,7 +138,7 @@ static struct story read_in(const struct spokei_wire_limits *limits, const uint8
 }
 
 /* The quick search for the end of a request agrees with the parser. */
-static void check_skim(const uint8_t *data, size_t size)
+static void check_validator(const uint8_t *data, size_t size)
 {
 	struct spokei_http_request request;
 	size_t len = spokei_http_find_end(data, size);
@@ -165,7 +165,7 @@ FUZZ(httpwire)
 	if (size < 2)
 		return 0;
 	limits.frame_max = data[1] < 128 ? 65536 : 64u + 8u * (data[1] % 128u);
-	check_skim(data + 2, size - 2);
+	check_validator(data + 2, size - 2);
 	whole = read_in(&limits, data + 2, size - 2, size);
 	pieces = read_in(&limits, data + 2, size - 2, 1 + data[0] % 64u);
 	demand(whole.sum == pieces.sum && whole.count == pieces.count && whole.last == pieces.last,

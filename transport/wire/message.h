@@ -9,7 +9,7 @@
 
 #include "core/base/span.h"
 #include "core/memory/buffer.h"
-#include "core/value/skim.h"
+#include "core/value/validator.h"
 
 #include <spoke/value.h>
 
@@ -136,7 +136,8 @@ struct spokei_cut {
 	bool asked;   /* HTTP: status 100 was given for the next body */
 	bool to_head; /* responses of HTTP, set by the owner: the next has no body */
 	union {
-		struct spokei_skim_kept skim; /* of wires whose frames have no length field */
+		struct spokei_validator_kept
+			validator; /* of wires whose frames have no length field */
 		struct spokei_cut_http http;
 	};
 };

@@ -38,8 +38,8 @@ static struct spoke_value_limits frame_limits(const struct spokei_wire_limits *l
 {
 	struct spoke_value_limits frame = limits->value;
 
-	if (frame.depth_max > SPOKEI_SKIM_KEPT_DEPTH)
-		frame.depth_max = SPOKEI_SKIM_KEPT_DEPTH;
+	if (frame.depth_max > SPOKEI_VALIDATOR_KEPT_DEPTH)
+		frame.depth_max = SPOKEI_VALIDATOR_KEPT_DEPTH;
 	if (frame.bytes_max > limits->frame_max)
 		frame.bytes_max = limits->frame_max;
 	return frame;
@@ -66,17 +66,17 @@ static SPOKEI_NOINLINE int check_exts(const struct spokei_wire_limits *limits,
 				      struct spoke_span bytes, size_t len)
 {
 	struct spoke_value_limits frame = frame_limits(limits);
-	struct spokei_skim skim;
+	struct spokei_validator validator;
 
-	spokei_skim_start_body(&skim, &frame, len, 1);
-	return spokei_skim_feed(&skim, bytes.data, len);
+	spokei_validator_start_body(&validator, &frame, len, 1);
+	return spokei_validate(&validator, bytes.data, len);
 }
 
 static int mprpc_cut(const struct spokei_wire_limits *limits, struct spokei_cut *cut,
 		     struct spoke_span bytes, size_t *ret_len)
 {
 	const unsigned char *at = bytes.data;
-	struct spokei_skim skim;
+	struct spokei_validator validator;
 	int result;
 
 	if (bytes.len == 0) {
@@ -91,22 +91,23 @@ static int mprpc_cut(const struct spokei_wire_limits *limits, struct spokei_cut 
 		*ret_len = skip_frame(&frame, bytes);
 		if (*ret_len > 0)
 			return 0;
-		spokei_skim_start_stream(&skim, &frame);
+		spokei_validator_start_stream(&validator, &frame);
 		cut->started = true;
 	} else {
-		spokei_skim_restore(&skim, &cut->skim);
+		spokei_validator_restore(&validator, &cut->validator);
 	}
-	SPOKE_ASSERT(bytes.len >= skim.seen);
-	result = spokei_skim_feed(&skim, at + skim.seen, bytes.len - skim.seen);
+	SPOKE_ASSERT(bytes.len >= validator.seen);
+	result = spokei_validate(&validator, at + validator.seen, bytes.len - validator.seen);
 	if (result == 0) {
-		*ret_len = skim.seen;
+		*ret_len = validator.seen;
 		cut->started = false;
-		return SPOKEI_UNLIKELY(skim.exts) ? check_exts(limits, bytes, skim.seen) : 0;
+		return SPOKEI_UNLIKELY(validator.exts) ? check_exts(limits, bytes, validator.seen)
+						       : 0;
 	}
-	spokei_skim_keep(&cut->skim, &skim);
-	if (result != SPOKEI_SKIM_MORE)
+	spokei_validator_keep(&cut->validator, &validator);
+	if (result != SPOKEI_VALIDATOR_MORE)
 		return result;
-	*ret_len = skim.seen + (skim.content > 0 ? skim.content : 1);
+	*ret_len = validator.seen + (validator.content > 0 ? validator.content : 1);
 	return SPOKEI_CUT_MORE;
 }
 
@@ -305,7 +306,7 @@ static int check_values(const struct spoke_value_limits *frame, uint32_t depth, 
 	const unsigned char *end = at ? at + values.len : NULL;
 	uint32_t items_max = spokei_limits_items(frame);
 	struct spoke_value_limits inside = *frame;
-	struct spokei_skim skim;
+	struct spokei_validator validator;
 	size_t left = count;
 
 	if (depth > frame->depth_max)
@@ -331,8 +332,8 @@ static int check_values(const struct spoke_value_limits *frame, uint32_t depth, 
 	inside.items_max = items_max;
 	inside.object_bytes_max = SIZE_MAX;
 	inside.bytes_max = SIZE_MAX;
-	spokei_skim_start_body(&skim, &inside, (size_t)(end - at), left);
-	return spokei_skim_feed(&skim, at, (size_t)(end - at));
+	spokei_validator_start_body(&validator, &inside, (size_t)(end - at), left);
+	return spokei_validate(&validator, at, (size_t)(end - at));
 }
 
 /* Reserves room for a frame of exactly this length. */

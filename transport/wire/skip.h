@@ -47,7 +47,7 @@ static inline size_t spokei_skip_small(const unsigned char *at, const unsigned c
 		if (*at >= 0x80 && *at < 0xa0) {
 			inside = *at < 0x90 ? (*at & 0xfu) * 2 : *at & 0xfu;
 		} else {
-			len = spokei_shape_hop(at, end);
+			len = spokei_shape_len(at, end);
 			at += len;
 			if (SPOKEI_LIKELY(len > 0))
 				continue;
@@ -77,7 +77,7 @@ static inline unsigned spokei_skip_containers(uint32_t depth_max)
 static inline bool spokei_skip_next(struct spoke_cursor *cursor, struct spoke_value *ret)
 {
 	const unsigned char *at = cursor->at;
-	size_t len = cursor->left > 0 && at < cursor->end ? spokei_shape_hop(at, cursor->end) : 0;
+	size_t len = cursor->left > 0 && at < cursor->end ? spokei_shape_len(at, cursor->end) : 0;
 
 	if (SPOKEI_UNLIKELY(len == 0)) {
 		struct spoke_cursor copy = *cursor;

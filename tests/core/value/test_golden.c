@@ -3,7 +3,7 @@
  * Values recorded from real peers: each body is validated, read with a cursor, packed again and
  * compared byte by byte.
  */
-#include "core/value/skim.h"
+#include "core/value/validator.h"
 #include "tests/core/memory.h"
 #include "tests/core/value/rebuild.h"
 #include "tests/support/test.h"
@@ -96,21 +96,22 @@ TEST(neovim_message_is_one_value_of_stream)
 	int count = 0;
 
 	while (fgets(line, sizeof(line), file)) {
-		struct spokei_skim skim;
+		struct spokei_validator validator;
 		size_t len;
 
 		if (strstr(line, "EOF"))
 			continue;
 		len = last_column(line, bytes);
 		assert_true(len > 0);
-		spokei_skim_start_stream(&skim, &limits);
+		spokei_validator_start_stream(&validator, &limits);
 		if (bytes[0] == 0xc1) { /* an invalid body, recorded on purpose */
-			assert_int_equal(spokei_skim_feed(&skim, bytes, len), SPOKE_ECORRUPT);
+			assert_int_equal(spokei_validate(&validator, bytes, len), SPOKE_ECORRUPT);
 			continue;
 		}
 		for (size_t at = 0; at + 1 < len; at++)
-			assert_int_equal(spokei_skim_feed(&skim, bytes + at, 1), SPOKEI_SKIM_MORE);
-		assert_int_equal(spokei_skim_feed(&skim, bytes + len - 1, 1), 0);
+			assert_int_equal(spokei_validate(&validator, bytes + at, 1),
+					 SPOKEI_VALIDATOR_MORE);
+		assert_int_equal(spokei_validate(&validator, bytes + len - 1, 1), 0);
 		rebuilds_to_itself(bytes, len);
 		count++;
 	}

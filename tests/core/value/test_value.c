@@ -372,14 +372,14 @@ TEST(short_value_checks_agree_with_full_check)
 
 		bytes[0] = (unsigned char)head;
 		bytes[1] = (unsigned char)(head >> 8);
-		wanted = spokei_shape_hop_any(bytes, bytes + sizeof(bytes));
+		wanted = spokei_shape_len_any(bytes, bytes + sizeof(bytes));
 		for (size_t len = 1; len < 300; len++) {
 			bool is_one = wanted == len;
 
 			if (spokei_shape_is_one(bytes, len) != is_one ||
 			    spokei_shape_is_scalar(bytes, len) != is_one ||
 			    (spokei_shape_is_short(bytes, len) && !is_one) ||
-			    (spokei_shape_hop_short(bytes, bytes + len) == len && !is_one))
+			    (spokei_shape_len_short(bytes, bytes + len) == len && !is_one))
 				fail_msg("%02x %02x, %zu bytes", bytes[0], bytes[1], len);
 		}
 	}

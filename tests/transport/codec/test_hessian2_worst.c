@@ -7,7 +7,7 @@
 #include "tests/support/test.h"
 #include "tests/transport/codec/hostile.h"
 
-#include "core/value/skim.h"
+#include "core/value/validator.h"
 #include "tests/core/memory.h"
 #include "tests/transport/codec/bodies.h"
 #include "transport/codec/codec.h"
@@ -72,7 +72,8 @@ static uint32_t count_values(struct spoke_span values)
 	while (left > 0) {
 		size_t len;
 
-		assert_int_equal(spokei_skim_first(at, left, SPOKE_VALUE_DEPTH_MAX, &items, &len),
+		assert_int_equal(spokei_validator_first(at, left, SPOKE_VALUE_DEPTH_MAX, &items,
+							&len),
 				 0);
 		at += len;
 		left -= len;

@@ -127,7 +127,7 @@ static size_t whole_len(const char *text, size_t len)
 	return request.head_len + request.body_len;
 }
 
-TEST(skim_finds_same_end_as_parser)
+TEST(validator_finds_same_end_as_parser)
 {
 	static const char more[] = "POST /a HTTP/1.1\r\n" H "TE: x\r\ncontent-LENGTH:3\r\n"
 				   "Traceparent: x\r\n\r\nabcGET / HTTP/1.1\r\n\r\n";

@@ -170,7 +170,8 @@ TEST(unsupported_message_is_refused_without_output)
 }
 
 /* Fills in `depth` nested arrays; the innermost is empty. */
-static struct spokei_message deep_reply(unsigned char bytes[SPOKEI_SKIM_KEPT_DEPTH], size_t depth)
+static struct spokei_message deep_reply(unsigned char bytes[SPOKEI_VALIDATOR_KEPT_DEPTH],
+					size_t depth)
 {
 	memset(bytes, 0x91, depth - 1);
 	bytes[depth - 1] = 0x90;
@@ -180,12 +181,12 @@ static struct spokei_message deep_reply(unsigned char bytes[SPOKEI_SKIM_KEPT_DEP
 TEST(unreadable_message_is_not_written)
 {
 	struct bed *bed = *state;
-	unsigned char bytes[SPOKEI_SKIM_KEPT_DEPTH];
-	struct spokei_message message = deep_reply(bytes, SPOKEI_SKIM_KEPT_DEPTH - 1);
+	unsigned char bytes[SPOKEI_VALIDATOR_KEPT_DEPTH];
+	struct spokei_message message = deep_reply(bytes, SPOKEI_VALIDATOR_KEPT_DEPTH - 1);
 
 	assert_int_equal(put(bed, &message), 0);
 	spokei_buffer_truncate(&bed->out, 3);
-	message = deep_reply(bytes, SPOKEI_SKIM_KEPT_DEPTH);
+	message = deep_reply(bytes, SPOKEI_VALIDATOR_KEPT_DEPTH);
 	assert_int_equal(put(bed, &message), SPOKE_EDEPTH);
 	assert_int_equal(written(bed).len, 0);
 

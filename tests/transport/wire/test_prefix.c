@@ -285,7 +285,7 @@ TEST(nested_values_are_checked_the_same_in_any_number)
 	assert_int_equal(spokei_wire_mprpc.write(&limits, &nested, &bed->plain), SPOKE_ETOOLARGE);
 	for (size_t depth = 1; depth <= 40; depth++) {
 		struct spokei_message call = make_call();
-		int expected = depth > SPOKEI_SKIM_KEPT_DEPTH - 2 ? SPOKE_EDEPTH : 0;
+		int expected = depth > SPOKEI_VALIDATOR_KEPT_DEPTH - 2 ? SPOKE_EDEPTH : 0;
 
 		memset(bytes, 0x91, depth - 1);
 		bytes[depth - 1] = 0x90;

@@ -4,7 +4,7 @@
 
 #include "core/text/encoding.h"
 #include "core/value/shape.h"
-#include "core/value/skim.h"
+#include "core/value/validator.h"
 #include "transport/codec/hessian2/put.h"
 #include "transport/codec/hessian2/reader.h"
 #include "transport/codec/hessian2/writer.h"
@@ -43,7 +43,7 @@ static size_t wrapping_of(const unsigned char *at, const unsigned char *end)
 	if (shape->type != SPOKE_VALUE_EXT ||
 	    (payload[-1] != SPOKE_EXT_TYPED && payload[-1] != SPOKE_EXT_REF))
 		return 0;
-	return (size_t)(payload - at) + spokei_shape_hop(payload, end);
+	return (size_t)(payload - at) + spokei_shape_len(payload, end);
 }
 
 /* Removes the exts around the last value, the attachments. They are there if the map has a type, or
@@ -83,7 +83,7 @@ static bool is_cycle(struct spoke_value value)
 
 	return spokei_shapes[value.data[0]].type == SPOKE_VALUE_EXT &&
 	       payload[-1] == SPOKE_EXT_REF && value.data[value.len - 1] == 0xc0 &&
-	       payload + spokei_shape_hop(payload, value.data + value.len) + 1 ==
+	       payload + spokei_shape_len(payload, value.data + value.len) + 1 ==
 		       value.data + value.len;
 }
 

@@ -4,7 +4,7 @@
 
 #include "core/memory/buffer.h"
 #include "core/value/java.h"
-#include "core/value/skim.h"
+#include "core/value/validator.h"
 
 #include <spoke/value.h>
 

@@ -103,7 +103,7 @@ bool spokei_hessian_next_key(const struct spokei_hessian_class *class, size_t i,
 	if (class->fields > SPOKEI_HESSIAN_KEYS)
 		return spoke_cursor_next_pair(pairs, ret, &value);
 	key = class->key[i];
-	*ret = (struct spoke_value){ key, spokei_shape_hop(key, pairs->end) };
+	*ret = (struct spoke_value){ key, spokei_shape_len(key, pairs->end) };
 	return ret->len > 0;
 }
 
@@ -373,7 +373,7 @@ static SPOKEI_NOINLINE unsigned char *put_other(unsigned char *to, const unsigne
 						const unsigned char *end)
 {
 	const unsigned char *at = *from;
-	size_t len = spokei_shape_hop_short(at, end);
+	size_t len = spokei_shape_len_short(at, end);
 
 	if (len == 0 || (size_t)(limit - to) < NUMBER_MAX)
 		return NULL;
@@ -425,7 +425,7 @@ static inline unsigned char *put_scalar(unsigned char *to, const unsigned char *
 static inline bool pass_value(struct spokei_hessian_writer *writer, struct spoke_cursor *pairs,
 			      struct spoke_value *ret)
 {
-	size_t len = pairs->at < pairs->end ? spokei_shape_hop(pairs->at, pairs->end) : 0;
+	size_t len = pairs->at < pairs->end ? spokei_shape_len(pairs->at, pairs->end) : 0;
 
 	if (SPOKEI_UNLIKELY(len == 0)) {
 		if (!spoke_cursor_next(pairs, ret))

@@ -154,7 +154,7 @@ SPOKE_MUST_USE static inline bool spokei_hessian_take(struct spokei_hessian_writ
 						      struct spoke_value *ret)
 {
 	const unsigned char *at = writer->at;
-	size_t len = at < writer->end ? spokei_shape_hop(at, writer->end) : 0;
+	size_t len = at < writer->end ? spokei_shape_len(at, writer->end) : 0;
 
 	if (SPOKEI_UNLIKELY(len == 0))
 		return spokei_hessian_take_any(writer, ret);

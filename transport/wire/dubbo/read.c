@@ -125,8 +125,8 @@ static int walk(struct body *body)
 		if (SPOKEI_LIKELY(len > 0 && inside <= items)) {
 			items -= inside;
 		} else {
-			int result = spokei_skim_first(at, (size_t)(end - at), body->depth_max,
-						       &items, &len);
+			int result = spokei_validator_first(at, (size_t)(end - at), body->depth_max,
+							    &items, &len);
 
 			if (result != 0)
 				return result;
@@ -518,7 +518,7 @@ static inline size_t count_plain(const unsigned char *at, const unsigned char *e
 	if (SPOKEI_LIKELY(spokei_shape_is_told(at, (size_t)(end - at))))
 		return 1;
 	for (; at < end; count++) {
-		size_t len = spokei_shape_hop(at, end);
+		size_t len = spokei_shape_len(at, end);
 
 		if (len == 0)
 			return SIZE_MAX;

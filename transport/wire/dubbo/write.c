@@ -257,7 +257,7 @@ static unsigned char *short_types_put(unsigned char *at, const struct spokei_cod
 	size_t len = 0;
 
 	while (from < end) {
-		struct spoke_value value = { from, spokei_shape_hop_short(from, end) };
+		struct spoke_value value = { from, spokei_shape_len_short(from, end) };
 		const struct type *type = value.len > 0 ? describe(value) : NULL;
 
 		if (type == NULL || matters(type) || len + type->len > TYPES_SHORT_MAX)

@@ -8,7 +8,7 @@
 #include "transport/wire/message.h"
 
 STANDS_FOR(spokei_attachments_check);
-STANDS_FOR(spokei_shape_hop);
+STANDS_FOR(spokei_shape_len);
 STANDS_FOR(spokei_shape_is_one);
 STANDS_FOR(spokei_shape_is_scalar);
 STANDS_FOR(spokei_shape_is_short);
@@ -17,7 +17,7 @@ STANDS_FOR(spokei_shape_is_told);
 #define spokei_attachments_check(attachments, of_reply)                                            \
 	((void)(attachments), (void)(of_reply), SPOKE_OK)
 /* All remaining bytes are one value. */
-#define spokei_shape_hop(at, end) ((size_t)((end) - (at)))
+#define spokei_shape_len(at, end) ((size_t)((end) - (at)))
 #define spokei_shape_is_one(bytes, len) ((void)(bytes), (void)(len), true)
 #define spokei_shape_is_short(bytes, len) ((void)(bytes), (void)(len), true)
 #define spokei_shape_is_told(bytes, len) ((void)(bytes), (void)(len), true)

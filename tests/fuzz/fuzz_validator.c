@@ -4,7 +4,7 @@
  * value, and the builder must pack the value as msgpack-c does. The first byte selects limits and
  * cuts.
  */
-#include "core/value/skim.h"
+#include "core/value/validator.h"
 #include "tests/core/memory.h"
 #include "tests/core/value/rebuild.h"
 #include "tests/fuzz/fuzz.h"
@@ -32,34 +32,35 @@ static void want(bool holds, const char *what)
 #define WANT(condition) want((condition), #condition)
 
 /* Feeds the bytes in pieces until the validator has decided; `cut` selects the lengths. */
-static int feed_cut(struct spokei_skim *skim, const uint8_t *data, size_t size, unsigned cut)
+static int feed_cut(struct spokei_validator *validator, const uint8_t *data, size_t size,
+		    unsigned cut)
 {
-	int result = spokei_skim_feed(skim, data, 0);
+	int result = spokei_validate(validator, data, 0);
 	size_t at = 0;
 
-	while (at < size && result == SPOKEI_SKIM_MORE) {
+	while (at < size && result == SPOKEI_VALIDATOR_MORE) {
 		size_t len = 1 + (cut * 7 + at) % (1 + cut % 5);
 
 		if (len > size - at)
 			len = size - at;
-		result = spokei_skim_feed(skim, data + at, len);
+		result = spokei_validate(validator, data + at, len);
 		at += len;
 	}
 	return result;
 }
 
-static int skim_body(const struct spoke_value_limits *limits, const uint8_t *data, size_t size,
-		     unsigned cut)
+static int validate_body(const struct spoke_value_limits *limits, const uint8_t *data, size_t size,
+			 unsigned cut)
 {
-	struct spokei_skim whole;
-	struct spokei_skim pieces;
+	struct spokei_validator whole;
+	struct spokei_validator pieces;
 	int cut_result;
 	int result;
 
-	spokei_skim_start_body(&whole, limits, size, 1);
-	result = spokei_skim_feed(&whole, data, size);
-	WANT(result != SPOKEI_SKIM_MORE);
-	spokei_skim_start_body(&pieces, limits, size, 1);
+	spokei_validator_start_body(&whole, limits, size, 1);
+	result = spokei_validate(&whole, data, size);
+	WANT(result != SPOKEI_VALIDATOR_MORE);
+	spokei_validator_start_body(&pieces, limits, size, 1);
 	cut_result = feed_cut(&pieces, data, size, cut);
 	/* The values in exts of pieces are not counted yet. */
 	WANT(cut_result == result ||
@@ -68,26 +69,26 @@ static int skim_body(const struct spoke_value_limits *limits, const uint8_t *dat
 	return result;
 }
 
-static int skim_stream(const struct spoke_value_limits *limits, const uint8_t *data, size_t size,
-		       unsigned cut, size_t *ret_seen, bool *ret_exts)
+static int validate_stream(const struct spoke_value_limits *limits, const uint8_t *data,
+			   size_t size, unsigned cut, size_t *ret_seen, bool *ret_exts)
 {
-	struct spokei_skim whole;
-	struct spokei_skim pieces;
+	struct spokei_validator whole;
+	struct spokei_validator pieces;
 	int result;
 
-	spokei_skim_start_stream(&whole, limits);
-	result = spokei_skim_feed(&whole, data, size);
-	spokei_skim_start_stream(&pieces, limits);
+	spokei_validator_start_stream(&whole, limits);
+	result = spokei_validate(&whole, data, size);
+	spokei_validator_start_stream(&pieces, limits);
 	WANT(feed_cut(&pieces, data, size, cut) == result);
 	WANT(result < 0 || pieces.seen == whole.seen);
-	WANT(result != SPOKEI_SKIM_MORE || whole.seen == size);
+	WANT(result != SPOKEI_VALIDATOR_MORE || whole.seen == size);
 	WANT(whole.exts == pieces.exts);
 	*ret_seen = whole.seen;
 	*ret_exts = whole.exts;
 	if (result != 0 || !whole.exts)
 		return result;
-	spokei_skim_start_body(&whole, limits, whole.seen, 1);
-	return spokei_skim_feed(&whole, data, *ret_seen);
+	spokei_validator_start_body(&whole, limits, whole.seen, 1);
+	return spokei_validate(&whole, data, *ret_seen);
 }
 
 /* Returns whether msgpack-c would allocate little for the lengths that these bytes claim, at any
@@ -153,7 +154,7 @@ static void compare_with_msgpack(int result, bool exts, size_t value_len, const 
 	msgpack_unpacked_destroy(&unpacked);
 }
 
-FUZZ(skim)
+FUZZ(validator)
 {
 	unsigned choice = size > 0 ? data[0] : 0;
 	struct spoke_value_limits few = defaults;
@@ -168,25 +169,25 @@ FUZZ(skim)
 		return 0;
 	data++;
 	size--;
-	body = skim_body(&defaults, data, size, choice);
-	open = skim_stream(&defaults, data, size, choice, &value_len, &exts);
+	body = validate_body(&defaults, data, size, choice);
+	open = validate_stream(&defaults, data, size, choice, &value_len, &exts);
 	if (body == 0 || body == SPOKE_ETRAILING)
 		WANT(open == 0 && (value_len == size) == (body == 0));
 	else
 		WANT(open != 0);
-	if (open == SPOKEI_SKIM_MORE || open == SPOKE_ETOOLARGE)
+	if (open == SPOKEI_VALIDATOR_MORE || open == SPOKE_ETOOLARGE)
 		WANT(body < 0);
 	compare_with_msgpack(body, exts, value_len, data, size);
 
 	few.depth_max = choice % 5;
 	few.items_max = choice % 11;
 	few.bytes_max = choice % 2 ? defaults.bytes_max : choice;
-	limited = skim_body(&few, data, size, choice);
+	limited = validate_body(&few, data, size, choice);
 	if (limited == 0)
 		WANT(body == 0);
 	else if (body == 0)
 		WANT(limited == SPOKE_EDEPTH || limited == SPOKE_ETOOLARGE);
-	limited = skim_stream(&few, data, size, choice, &seen, &exts);
+	limited = validate_stream(&few, data, size, choice, &seen, &exts);
 	if (limited == 0)
 		WANT(open == 0 && seen == value_len);
 	return 0;

@@ -5,10 +5,10 @@
  *
  * The validator reads msgpack in one loop over heads. A small stack counts down the values that
  * each open container still needs; content is skipped without being read. Between two pieces of
- * input, struct spokei_skim keeps the whole state: the remaining content, or the bytes of an
+ * input, struct spokei_validator keeps the whole state: the remaining content, or the bytes of an
  * incomplete head.
  */
-#include "core/value/skim.h"
+#include "core/value/validator.h"
 
 #include "core/value/shape.h"
 #include "timer/base.h"
@@ -102,7 +102,7 @@ const uint8_t spokei_shape_lens[256] = {
 	[0xf0] = ALIKE_16(1),
 };
 
-size_t spokei_shape_hop_any(const unsigned char *at, const unsigned char *end)
+size_t spokei_shape_len_any(const unsigned char *at, const unsigned char *end)
 {
 	const struct spokei_shape *shape = &spokei_shapes[*at];
 	size_t room = (size_t)(end - at);
@@ -230,146 +230,148 @@ int spokei_limits_settle(const struct spoke_value_limits *limits, struct spoke_v
 	return 0;
 }
 
-static void start(struct spokei_skim *skim, const struct spoke_value_limits *limits)
+static void start(struct spokei_validator *validator, const struct spoke_value_limits *limits)
 {
 	SPOKE_ASSERT(limits->depth_max <= SPOKE_VALUE_DEPTH_MAX);
-	memset(skim, 0, offsetof(struct spokei_skim, open));
-	skim->depth_max = limits->depth_max;
-	skim->items = spokei_limits_items(limits);
-	skim->left = 1;
-	skim->result = SPOKEI_SKIM_MORE;
+	memset(validator, 0, offsetof(struct spokei_validator, open));
+	validator->depth_max = limits->depth_max;
+	validator->items = spokei_limits_items(limits);
+	validator->left = 1;
+	validator->result = SPOKEI_VALIDATOR_MORE;
 }
 
 /* Checks before the next outermost value whether another one is expected and allowed. */
-static int begin_value(struct spokei_skim *skim, size_t room)
+static int begin_value(struct spokei_validator *validator, size_t room)
 {
-	if (skim->count == skim->wanted)
-		return room > 0 && skim->beyond == SPOKE_ETRUNCATED ? SPOKE_ETRAILING : 0;
+	if (validator->count == validator->wanted)
+		return room > 0 && validator->beyond == SPOKE_ETRUNCATED ? SPOKE_ETRAILING : 0;
 	if (room == 0)
-		return skim->wanted == SPOKEI_SKIM_ALL ? 0 : skim->beyond;
-	if (skim->items == 0)
+		return validator->wanted == SPOKEI_VALIDATOR_ALL ? 0 : validator->beyond;
+	if (validator->items == 0)
 		return SPOKE_ETOOLARGE;
-	skim->items--;
-	return SPOKEI_SKIM_MORE;
+	validator->items--;
+	return SPOKEI_VALIDATOR_MORE;
 }
 
-void spokei_skim_start_body(struct spokei_skim *skim, const struct spoke_value_limits *limits,
-			    size_t len, size_t count)
+void spokei_validator_start_body(struct spokei_validator *validator,
+				 const struct spoke_value_limits *limits, size_t len, size_t count)
 {
-	start(skim, limits);
-	skim->end = len;
-	skim->wanted = count;
-	skim->beyond = SPOKE_ETRUNCATED;
-	skim->result = len > limits->bytes_max ? SPOKE_ETOOLARGE : begin_value(skim, len);
+	start(validator, limits);
+	validator->end = len;
+	validator->wanted = count;
+	validator->beyond = SPOKE_ETRUNCATED;
+	validator->result = len > limits->bytes_max ? SPOKE_ETOOLARGE : begin_value(validator, len);
 }
 
-void spokei_skim_start_stream(struct spokei_skim *skim, const struct spoke_value_limits *limits)
+void spokei_validator_start_stream(struct spokei_validator *validator,
+				   const struct spoke_value_limits *limits)
 {
-	start(skim, limits);
-	skim->end = limits->bytes_max;
-	skim->wanted = 1;
-	skim->beyond = SPOKE_ETOOLARGE;
-	skim->result = begin_value(skim, limits->bytes_max);
+	start(validator, limits);
+	validator->end = limits->bytes_max;
+	validator->wanted = 1;
+	validator->beyond = SPOKE_ETOOLARGE;
+	validator->result = begin_value(validator, limits->bytes_max);
 }
 
 /* Ends a value, and every container that it completes. Returns MORE or the final result. */
-static inline int end_value(struct spokei_skim *skim, size_t room)
+static inline int end_value(struct spokei_validator *validator, size_t room)
 {
-	while (--skim->left == 0) {
-		if (skim->depth == 0) {
-			skim->left = 1;
-			skim->count++;
-			return begin_value(skim, room);
+	while (--validator->left == 0) {
+		if (validator->depth == 0) {
+			validator->left = 1;
+			validator->count++;
+			return begin_value(validator, room);
 		}
-		skim->left = skim->open[--skim->depth];
+		validator->left = validator->open[--validator->depth];
 	}
-	return SPOKEI_SKIM_MORE;
+	return SPOKEI_VALIDATOR_MORE;
 }
 
 /* Begins an array or map that needs `count` values. */
-static int begin_container(struct spokei_skim *skim, uint64_t count, size_t room)
+static int begin_container(struct spokei_validator *validator, uint64_t count, size_t room)
 {
-	if (skim->depth == skim->depth_max)
+	if (validator->depth == validator->depth_max)
 		return SPOKE_EDEPTH;
 	if (count > room)
-		return skim->beyond;
-	if (count > skim->items)
+		return validator->beyond;
+	if (count > validator->items)
 		return SPOKE_ETOOLARGE;
 	if (count == 0)
-		return end_value(skim, room);
-	skim->items -= (uint32_t)count;
-	skim->open[skim->depth++] = skim->left;
-	skim->left = (uint32_t)count;
-	return SPOKEI_SKIM_MORE;
+		return end_value(validator, room);
+	validator->items -= (uint32_t)count;
+	validator->open[validator->depth++] = validator->left;
+	validator->left = (uint32_t)count;
+	return SPOKEI_VALIDATOR_MORE;
 }
 
 /* Skips `len` bytes of content, or as many as this piece has. */
-static inline int pass_content(struct spokei_skim *skim, struct piece *piece, size_t len)
+static inline int pass_content(struct spokei_validator *validator, struct piece *piece, size_t len)
 {
 	size_t here = (size_t)(piece->end - piece->at);
 
 	if (len > here) {
 		piece->at = piece->end;
-		skim->content = len - here;
-		return SPOKEI_SKIM_MORE;
+		validator->content = len - here;
+		return SPOKEI_VALIDATOR_MORE;
 	}
 	piece->at += len;
-	skim->content = 0;
-	return end_value(skim, room_of(piece));
+	validator->content = 0;
+	return end_value(validator, room_of(piece));
 }
 
 /* Handles an ext of `len` bytes, with its type. */
-static SPOKEI_NOINLINE int take_ext(struct spokei_skim *skim, struct piece *piece, uint64_t len)
+static SPOKEI_NOINLINE int take_ext(struct spokei_validator *validator, struct piece *piece,
+				    uint64_t len)
 {
 	struct spokei_pair pair;
 
 	if (len == EXT_MAX)
 		return SPOKE_ECORRUPT;
 	if (len > room_of(piece))
-		return skim->beyond;
-	if (!skim->whole)
-		skim->exts = true;
+		return validator->beyond;
+	if (!validator->whole)
+		validator->exts = true;
 	else if (spokei_shape_open_ext(piece->at, (size_t)len, &pair)) {
 		piece->at++;
-		return begin_container(skim, 2, room_of(piece));
+		return begin_container(validator, 2, room_of(piece));
 	}
-	return pass_content(skim, piece, (size_t)len);
+	return pass_content(validator, piece, (size_t)len);
 }
 
 /* Handles a complete head; `piece` is positioned after it. */
-static inline int take_head(struct spokei_skim *skim, struct piece *piece,
+static inline int take_head(struct spokei_validator *validator, struct piece *piece,
 			    const struct spokei_shape *shape, const unsigned char *head)
 {
 	uint64_t number = spokei_shape_number(shape, head);
 
 	if (shape->each > 0)
-		return begin_container(skim, number * shape->each, room_of(piece));
+		return begin_container(validator, number * shape->each, room_of(piece));
 	if (SPOKEI_UNLIKELY(shape->type == SPOKE_VALUE_EXT))
-		return take_ext(skim, piece, number);
+		return take_ext(validator, piece, number);
 	if (number > room_of(piece))
-		return skim->beyond;
-	return pass_content(skim, piece, (size_t)number);
+		return validator->beyond;
+	return pass_content(validator, piece, (size_t)number);
 }
 
 /* Collects the bytes of a head that this piece does not contain completely. */
-static int gather_head(struct spokei_skim *skim, struct piece *piece)
+static int gather_head(struct spokei_validator *validator, struct piece *piece)
 {
 	const struct spokei_shape *shape;
 
-	if (skim->head_len == 0)
-		skim->head[skim->head_len++] = *piece->at++;
-	shape = &spokei_shapes[skim->head[0]];
-	while (skim->head_len <= shape->width) {
+	if (validator->head_len == 0)
+		validator->head[validator->head_len++] = *piece->at++;
+	shape = &spokei_shapes[validator->head[0]];
+	while (validator->head_len <= shape->width) {
 		if (piece->at == piece->end)
-			return SPOKEI_SKIM_MORE;
-		skim->head[skim->head_len++] = *piece->at++;
+			return SPOKEI_VALIDATOR_MORE;
+		validator->head[validator->head_len++] = *piece->at++;
 	}
-	skim->head_len = 0;
-	return take_head(skim, piece, shape, skim->head);
+	validator->head_len = 0;
+	return take_head(validator, piece, shape, validator->head);
 }
 
 /* Handles the next value. */
-static inline int look(struct spokei_skim *skim, struct piece *piece)
+static inline int look(struct spokei_validator *validator, struct piece *piece)
 {
 	const unsigned char *head = piece->at;
 	const struct spokei_shape *shape = &spokei_shapes[*head];
@@ -378,19 +380,19 @@ static inline int look(struct spokei_skim *skim, struct piece *piece)
 		return SPOKE_ECORRUPT;
 	if (shape->width >= (size_t)(piece->end - head)) {
 		if (shape->width >= room_of(piece))
-			return skim->beyond;
-		return gather_head(skim, piece);
+			return validator->beyond;
+		return gather_head(validator, piece);
 	}
 	piece->at += 1 + shape->width;
-	return take_head(skim, piece, shape, head);
+	return take_head(validator, piece, shape, head);
 }
 
 /* Skips complete scalars of fixed size, except the last value of a container. Comparisons find the
  * most frequent ones, because a processor predicts them but has to wait for the table. */
-static inline void pass_fixed(struct spokei_skim *skim, struct piece *piece)
+static inline void pass_fixed(struct spokei_validator *validator, struct piece *piece)
 {
 	const unsigned char *at = piece->at;
-	uint32_t left = skim->left;
+	uint32_t left = validator->left;
 
 	while (left > 1 && at < piece->end) {
 		unsigned first = *at;
@@ -409,45 +411,46 @@ static inline void pass_fixed(struct spokei_skim *skim, struct piece *piece)
 		left--;
 	}
 	piece->at = at;
-	skim->left = left;
+	validator->left = left;
 }
 
 /* Continues with the value that the previous piece left incomplete. */
-static int resume(struct spokei_skim *skim, struct piece *piece)
+static int resume(struct spokei_validator *validator, struct piece *piece)
 {
-	if (skim->content > 0)
-		return pass_content(skim, piece, skim->content);
-	if (skim->head_len > 0)
-		return gather_head(skim, piece);
-	return SPOKEI_SKIM_MORE;
+	if (validator->content > 0)
+		return pass_content(validator, piece, validator->content);
+	if (validator->head_len > 0)
+		return gather_head(validator, piece);
+	return SPOKEI_VALIDATOR_MORE;
 }
 
-int spokei_skim_feed(struct spokei_skim *skim, const void *bytes, size_t len)
+int spokei_validate(struct spokei_validator *validator, const void *bytes, size_t len)
 {
-	size_t room = skim->end - skim->seen;
+	size_t room = validator->end - validator->seen;
 	size_t here = len < room ? len : room;
 	struct piece piece = { .at = bytes, .later = room - here };
-	int result = skim->result;
+	int result = validator->result;
 
-	if (result != SPOKEI_SKIM_MORE || here == 0)
+	if (result != SPOKEI_VALIDATOR_MORE || here == 0)
 		return result;
 	piece.end = piece.at + here;
-	skim->whole = skim->seen == 0 && piece.later == 0 && skim->beyond == SPOKE_ETRUNCATED;
-	result = resume(skim, &piece);
-	while (result == SPOKEI_SKIM_MORE && piece.at < piece.end) {
-		pass_fixed(skim, &piece);
+	validator->whole = validator->seen == 0 && piece.later == 0 &&
+			   validator->beyond == SPOKE_ETRUNCATED;
+	result = resume(validator, &piece);
+	while (result == SPOKEI_VALIDATOR_MORE && piece.at < piece.end) {
+		pass_fixed(validator, &piece);
 		if (piece.at < piece.end)
-			result = look(skim, &piece);
+			result = look(validator, &piece);
 	}
-	if (result == SPOKEI_SKIM_MORE && room_of(&piece) == 0)
-		result = skim->beyond;
-	skim->seen += (size_t)(piece.at - (const unsigned char *)bytes);
-	skim->result = result;
+	if (result == SPOKEI_VALIDATOR_MORE && room_of(&piece) == 0)
+		result = validator->beyond;
+	validator->seen += (size_t)(piece.at - (const unsigned char *)bytes);
+	validator->result = result;
 	return result;
 }
 
-int spokei_skim_first(const void *bytes, size_t len, uint32_t depth_max, uint32_t *items,
-		      size_t *ret_len)
+int spokei_validator_first(const void *bytes, size_t len, uint32_t depth_max, uint32_t *items,
+			   size_t *ret_len)
 {
 	struct spoke_value_limits limits = {
 		.depth_max = depth_max,
@@ -455,12 +458,12 @@ int spokei_skim_first(const void *bytes, size_t len, uint32_t depth_max, uint32_
 		.object_bytes_max = SIZE_MAX,
 		.bytes_max = SIZE_MAX,
 	};
-	struct spokei_skim skim;
+	struct spokei_validator validator;
 	int result;
 
-	spokei_skim_start_body(&skim, &limits, len, 1);
-	result = spokei_skim_feed(&skim, bytes, len);
-	*items = skim.items;
-	*ret_len = skim.seen;
+	spokei_validator_start_body(&validator, &limits, len, 1);
+	result = spokei_validate(&validator, bytes, len);
+	*items = validator.items;
+	*ret_len = validator.seen;
 	return result == SPOKE_ETRAILING ? 0 : result; /* other values may follow */
 }

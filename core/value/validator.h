@@ -12,8 +12,8 @@
  * Apart from the limits, it accepts what msgpack_unpack_next() of msgpack-c accepts. Embedded in
  * its owner; nothing to free.
  */
-#ifndef SPOKEI_CORE_VALUE_SKIM_H
-#define SPOKEI_CORE_VALUE_SKIM_H
+#ifndef SPOKEI_CORE_VALUE_VALIDATOR_H
+#define SPOKEI_CORE_VALUE_VALIDATOR_H
 
 #include <spoke/value.h>
 
@@ -21,12 +21,12 @@
 #include <string.h>
 
 /* The result while everything is valid but incomplete. Errors are negative. */
-#define SPOKEI_SKIM_MORE 1
+#define SPOKEI_VALIDATOR_MORE 1
 
 /* The number of values is not prescribed. */
-#define SPOKEI_SKIM_ALL SIZE_MAX
+#define SPOKEI_VALIDATOR_ALL SIZE_MAX
 
-struct spokei_skim {
+struct spokei_validator {
 	size_t seen;    /* bytes validated so far; at the end, the length of the values */
 	size_t end;     /* length of the input, or its maximum */
 	size_t content; /* bytes of content that are still missing */
@@ -46,29 +46,33 @@ struct spokei_skim {
 };
 
 /* A validator between two pieces, in less memory: the first `depth` numbers of `open` suffice. */
-#define SPOKEI_SKIM_KEPT_DEPTH 32u
+#define SPOKEI_VALIDATOR_KEPT_DEPTH 32u
 
-struct spokei_skim_kept {
-	size_t bytes[(offsetof(struct spokei_skim, open) + (size_t)SPOKEI_SKIM_KEPT_DEPTH * 4) /
+struct spokei_validator_kept {
+	size_t bytes[(offsetof(struct spokei_validator, open) +
+		      (size_t)SPOKEI_VALIDATOR_KEPT_DEPTH * 4) /
 		     sizeof(size_t)];
 };
 
-static inline size_t spokei_skim_kept_len(const struct spokei_skim *skim)
+static inline size_t spokei_validator_kept_len(const struct spokei_validator *validator)
 {
-	return offsetof(struct spokei_skim, open) + skim->depth * sizeof(skim->open[0]);
+	return offsetof(struct spokei_validator, open) +
+	       validator->depth * sizeof(validator->open[0]);
 }
 
-/* Keeps a validator whose limit of depth is at most SPOKEI_SKIM_KEPT_DEPTH, and restores it. */
-static inline void spokei_skim_keep(struct spokei_skim_kept *kept, const struct spokei_skim *skim)
+/* Keeps a validator whose limit of depth is at most SPOKEI_VALIDATOR_KEPT_DEPTH, and restores it.
+ */
+static inline void spokei_validator_keep(struct spokei_validator_kept *kept,
+					 const struct spokei_validator *validator)
 {
-	memcpy(kept->bytes, skim, spokei_skim_kept_len(skim));
+	memcpy(kept->bytes, validator, spokei_validator_kept_len(validator));
 }
 
-static inline void spokei_skim_restore(struct spokei_skim *skim,
-				       const struct spokei_skim_kept *kept)
+static inline void spokei_validator_restore(struct spokei_validator *validator,
+					    const struct spokei_validator_kept *kept)
 {
-	memcpy(skim, kept->bytes, offsetof(struct spokei_skim, open));
-	memcpy(skim, kept->bytes, spokei_skim_kept_len(skim));
+	memcpy(validator, kept->bytes, offsetof(struct spokei_validator, open));
+	memcpy(validator, kept->bytes, spokei_validator_kept_len(validator));
 }
 
 /* Replaces each limit of 0 by its default. Returns 0 or SPOKE_EINVAL. */
@@ -93,25 +97,27 @@ static inline uint32_t spokei_limits_items(const struct spoke_value_limits *limi
 
 /*
  * Starts to validate a body of `len` bytes that must contain exactly `count` values, or any number
- * (SPOKEI_SKIM_ALL). `limits` must be settled: 0 means 0. Truncation is detected at once.
+ * (SPOKEI_VALIDATOR_ALL). `limits` must be settled: 0 means 0. Truncation is detected at once.
  */
-void spokei_skim_start_body(struct spokei_skim *skim, const struct spoke_value_limits *limits,
-			    size_t len, size_t count);
+void spokei_validator_start_body(struct spokei_validator *validator,
+				 const struct spoke_value_limits *limits, size_t len, size_t count);
 
 /* Starts to validate one value of a stream. The length of the value is not known in advance. */
-void spokei_skim_start_stream(struct spokei_skim *skim, const struct spoke_value_limits *limits);
+void spokei_validator_start_stream(struct spokei_validator *validator,
+				   const struct spoke_value_limits *limits);
 
 /*
  * Validates the next `len` bytes. Returns 0 when the values are complete (`seen` is then the start
  * of the next value of a stream), MORE, or SPOKE_ETRUNCATED, SPOKE_ETRAILING, SPOKE_ECORRUPT,
  * SPOKE_EDEPTH, SPOKE_ETOOLARGE. A result other than MORE is final.
  */
-SPOKE_MUST_USE int spokei_skim_feed(struct spokei_skim *skim, const void *bytes, size_t len);
+SPOKE_MUST_USE int spokei_validate(struct spokei_validator *validator, const void *bytes,
+				   size_t len);
 
 /* Validates the value at the start of `len` bytes, also the values in its exts, and writes its
  * length. *items is the number of values allowed, and is reduced by those found. Returns 0 or an
  * error as above. */
-SPOKE_MUST_USE int spokei_skim_first(const void *bytes, size_t len, uint32_t depth_max,
-				     uint32_t *items, size_t *ret_len);
+SPOKE_MUST_USE int spokei_validator_first(const void *bytes, size_t len, uint32_t depth_max,
+					  uint32_t *items, size_t *ret_len);
 
 #endif
