@@ -63,7 +63,7 @@ static bool note_token(const struct spokei_credentials *credentials, const void 
 
 /* Returns whether any of the credentials has the token of a digest. All are compared, so the time
  * shows nothing. */
-static bool have_token(const struct spokei_access_control *access, const unsigned char *digest)
+static bool is_known_token(const struct spokei_access_control *access, const unsigned char *digest)
 {
 	bool is_right = false;
 
@@ -296,7 +296,7 @@ static int show_token(const struct spokei_access_control *access, struct spokei_
 	    text.len > SPOKEI_TOKEN_MAX)
 		text = (struct spoke_span){ NULL, 0 };
 	spokei_sha256(text.data, text.len, digest);
-	return have_token(access, digest) ? spokei_conn_show(conn, digest) : SPOKE_EINVAL;
+	return is_known_token(access, digest) ? spokei_conn_show(conn, digest) : SPOKE_EINVAL;
 }
 
 static struct spoke_filter_verdict go_on(void)

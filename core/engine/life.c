@@ -103,7 +103,7 @@ static void free_members(struct spoke_engine *engine)
 }
 
 /* The task of an engine that ends: drains its members, or closes them once the time is over. */
-static void members_end(struct spokei_task *task)
+static void end_members(struct spokei_task *task)
 {
 	struct spoke_engine *engine = spoke_container_of(task, struct spoke_engine, drain);
 
@@ -275,7 +275,7 @@ static void init_engine(struct spoke_engine *engine, const struct spoke_engine_o
 	spokei_engine_parts(engine)->sleep.ahead_ns = env->boot_now(env->ctx) - engine->begin_ns;
 	engine->forks = env->forks ? *env->forks : 0;
 	engine->forks_now = env->forks ? env->forks : &engine->forks;
-	engine->drain.run = members_end;
+	engine->drain.run = end_members;
 	spokei_list_init(&engine->first);
 	spokei_list_init(&engine->completions);
 	spokei_list_init(&engine->settling);

@@ -366,15 +366,19 @@ static void run_last(struct spoke_engine *engine)
 	(void)spokei_task_run_all(&engine->freeing, forks, engine->forks);
 }
 
+/* Returns whether the engine ends and nothing is left of its members. */
+static bool drain_is_over(const struct spoke_engine *engine, bool more)
+{
+	return engine->ending && !more && spokei_list_empty(&engine->members);
+}
+
 /* Returns whether this turn is the last. A loop that its user runs is left once for a drain: the
  * user may want to go on with it, without the engine. */
 static bool is_last_turn(struct spoke_engine *engine, bool more)
 {
 	if (atomic_exchange_explicit(&engine->stopping, false, memory_order_relaxed))
 		return true;
-	if (!engine->ending || more || !spokei_list_empty(&engine->members))
-		return false;
-	if (engine->drained && !engine->running)
+	if (!drain_is_over(engine, more) || (engine->drained && !engine->running))
 		return false;
 	engine->drained = true;
 	return true;
