@@ -158,8 +158,7 @@ struct spoke_histogram;
 	X(HANDSHAKES_FAILED, handshakes_failed,                                                    \
 	  "handshakes of TLS with accepted peers that were begun and failed")                      \
 	X(HANDSHAKES_LATE, handshakes_late,                                                        \
-	  "handshakes of TLS or shared memory with accepted peers out of time, or that gave "      \
-	  "way to others")                                                                         \
+	  "handshakes of accepted peers that were out of time, or gave way to others")             \
 	X(HANDSHAKES_PLAIN, handshakes_plain,                                                      \
 	  "connections whose peer spoke plain bytes where TLS is required")                        \
 	X(BODIES_SWOLLEN, bodies_swollen,                                                          \
