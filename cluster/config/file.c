@@ -167,8 +167,9 @@ void spokei_config_file_sentence(const char *name, const struct spokei_config_en
 
 /* --- headings */
 
-bool spokei_config_file_heading(const char *heading, enum spokei_section *ret_kind,
-				const char **ret_name)
+/* Finds the section that a heading names, e.g. "method.demo.EchoService.echo"; *ret_name is
+ * the end of the heading, or "". Returns whether there is such a kind. */
+static bool find_heading(const char *heading, enum spokei_section *ret_kind, const char **ret_name)
 {
 	for (unsigned i = 0; i < SPOKEI_SECTIONS; i++) {
 		const enum spokei_section section = (enum spokei_section)i;
@@ -449,7 +450,7 @@ static void enter_section(struct reader *reader, char *heading, bool told)
 		tell(reader, "", "the section's name is too long; at most %u bytes", HEADING_MAX);
 		return;
 	}
-	if (spokei_config_file_heading(heading, &kind, &name)) {
+	if (find_heading(heading, &kind, &name)) {
 		wrong = check_name(name);
 		show(heading, shown, sizeof(shown));
 		if (wrong && !told)
@@ -900,7 +901,7 @@ const char *spoke_config_get(const struct spoke_config *config, const char *sect
 	const char *name;
 
 	if (config == NULL || section == NULL || key == NULL ||
-	    !spokei_config_file_heading(section, &kind, &name))
+	    !find_heading(section, &kind, &name))
 		return NULL;
 	found = spokei_key_find_in(kind, key);
 	return found == SPOKEI_KEYS

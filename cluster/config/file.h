@@ -105,9 +105,4 @@ const struct spokei_config_entry *spokei_config_file_find(const struct spokei_co
 void spokei_config_file_sentence(const char *name, const struct spokei_config_entry *entry,
 				 const char *what, char *out, size_t size);
 
-/* Finds the section that a heading names, e.g. "method.demo.EchoService.echo"; *ret_name is
- * the end of the heading, or "". Returns whether there is such a kind. */
-bool spokei_config_file_heading(const char *heading, enum spokei_section *ret_kind,
-				const char **ret_name);
-
 #endif

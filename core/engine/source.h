@@ -44,8 +44,7 @@ static inline void spokei_source_end(struct spokei_source *source)
 		spokei_list_remove(&source->node);
 }
 
-/* As poll() and prepare_to_sleep() of struct spoke_loop_up. */
-enum spoke_loop_found spokei_sources_poll(struct spoke_engine *engine);
+/* As prepare_to_sleep() of struct spoke_loop_up. */
 bool spokei_sources_sleep(struct spoke_engine *engine);
 
 #endif

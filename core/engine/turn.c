@@ -139,12 +139,11 @@ static unsigned serve_sources(struct spoke_engine *engine)
 	return fresh;
 }
 
-enum spoke_loop_found spokei_sources_poll(struct spoke_engine *engine)
+/* Polls sources that are awake, of which there is one at least. */
+static enum spoke_loop_found poll_sources(struct spoke_engine *engine)
 {
 	struct spokei_source *first = NULL;
 
-	if (spokei_list_empty(&engine->sources))
-		return SPOKE_LOOP_ALL_TELL;
 	for (unsigned i = 0; i < SPOKEI_SOURCE_LOOKS; i++) {
 		struct spokei_source *source = source_of(engine->sources.next);
 
@@ -426,7 +425,7 @@ static enum spoke_loop_found engine_poll(void *arg)
 
 	if (SPOKEI_LIKELY(spokei_list_empty(&engine->sources)) || spokei_engine_forked(engine))
 		return SPOKE_LOOP_ALL_TELL;
-	found = spokei_sources_poll(engine);
+	found = poll_sources(engine);
 	engine->looked = found == SPOKE_LOOP_COME;
 	return found;
 }

@@ -161,9 +161,6 @@ void spokei_link_change(struct spokei_link *link, const struct spokei_link_limit
  * stream is not open. Returns it until the end of the turn, or NULL: there is none. */
 struct spokei_conn *spokei_link_make_room(struct spokei_link *link);
 
-/* A connection was freed. */
-void spokei_link_left(struct spokei_link *link);
-
 /* Notes which limit refused a call, if that is the error. Returns the error. */
 static inline int spokei_link_refused(struct spokei_link *link, int error,
 				      enum spokei_refused_by by)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes frames in msgpack, and the types of arguments. */
+/* Writes frames, in msgpack and by the codecs, and the types of arguments. */
 #include "transport/wire/dubbo/write.h"
 
 #include "core/value/java.h"
