@@ -62,6 +62,9 @@ if [ -z "$programs" ]; then
 		demo_comet comet_shop spoke_command
 	programs=$(pwd)/build/demo/examples
 fi
+# The driver tells of each failure that it causes.
+: "${SPOKE_LOG:=off}"
+export SPOKE_LOG
 [ -n "$dubbo" ] || exec "$programs/$driver" "$@"
 dubbo_begin
 "$programs/demo_driver" "$@"

@@ -23,7 +23,10 @@ typedef void (*hook_fn)(void *ctx, const struct spoke_log_line *line);
 
 void spokei_log_init(struct spokei_log *log, const struct spoke_env *env, uint64_t now_ns)
 {
-	*log = (struct spokei_log){ .env = env, .level_max = SPOKE_LOG_INFO };
+	*log = (struct spokei_log){
+		.env = env,
+		.level_max = env->log ? SPOKE_LOG_INFO : SPOKE_LOG_WARN,
+	};
 	for (int i = 0; i < SPOKEI_LOG_CLASSES; i++)
 		log->buckets[i] = spokei_bucket_make(SPOKEI_LOG_RATE, SPOKEI_LOG_RATE, now_ns);
 }
@@ -46,7 +49,6 @@ static bool set_level(struct spokei_log *log, const char *text)
 	if (level == LEVELS)
 		return false;
 	log->level_max = (enum spoke_log_level)level;
-	log->prints = true;
 	return true;
 }
 
@@ -72,7 +74,7 @@ static hook_fn hook_of(const struct spokei_log *log)
 {
 	if (log->off)
 		return NULL;
-	return log->env->log || !log->prints ? log->env->log : log->env->print;
+	return log->env->log ? log->env->log : log->env->print;
 }
 
 /* Returns whether a line of this class may be written now; counts it as suppressed if not. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes lines to the log hook. Without a hook nothing happens. A rate limit of ten lines per
+ * Writes lines to the log hook, or to the standard error output. A rate limit of ten lines per
  * second and class keeps a misbehaving peer from filling a disk. One log per engine, on its thread.
  * The code that handles a failure logs it, once.
  */
@@ -30,21 +30,20 @@ enum spokei_log_class {
 
 struct spokei_log {
 	const struct spoke_env *env;    /* borrowed for the log's life */
-	bool prints;                    /* without env->log, the lines go to env->print */
 	bool off;                       /* no line is written */
-	enum spoke_log_level level_max; /* the highest level that is written; first INFO */
+	enum spoke_log_level level_max; /* the highest level that is written */
 	bool busy; /* inside the hook; lines of the hook itself are not logged */
 	struct spokei_bucket buckets[SPOKEI_LOG_CLASSES];
 	uint64_t suppressed[SPOKEI_LOG_CLASSES]; /* since the last line of the class */
 };
 
-/* The log begins with env->log at level INFO. */
+/* The log begins with env->log at level INFO; without it, with env->print at level WARN. */
 void spokei_log_init(struct spokei_log *log, const struct spoke_env *env, uint64_t now_ns);
 
 /*
- * Chooses the level: "error", "warn", "info", "debug" or "off". Without env->log the lines go to
- * env->print from then on. NULL: the level in the variable SPOKE_LOG, which counts only without
- * env->log, else nothing changes. Returns 0 or EINVAL (another text).
+ * Chooses the level: "error", "warn", "info", "debug" or "off". NULL: the level in the variable
+ * SPOKE_LOG, which counts only without env->log, else nothing changes. Returns 0 or EINVAL (another
+ * text).
  */
 SPOKE_MUST_USE int spokei_log_choose(struct spokei_log *log, const char *level);
 

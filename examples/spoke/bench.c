@@ -257,7 +257,7 @@ static int run(struct bench *bench)
 				  " open files, and the limit is %" PRIu64 "; see ulimit -n",
 				  bench->plan.connections, needed, allowed);
 	}
-	error = spoke_engine_new(&options, &bench->engine);
+	error = ending_quiet_engine(&options, &bench->engine);
 	if (error)
 		return ending_say(VERB_REMOTE, "bench", "%s", spoke_strerror(error));
 	/* Connections may take all descriptors that are left. */

@@ -320,7 +320,7 @@ static int run(struct caller *caller)
 	if (caller->target.listed && !caller->target.registry)
 		return ending_say(VERB_USAGE, VERB, "%s: the file of --config sets no registry",
 				  shown_of(caller->place).text);
-	error = spoke_engine_new(&engine_options, &caller->engine);
+	error = ending_quiet_engine(&engine_options, &caller->engine);
 	options.config = caller->config;
 	options.tls = secure_options(&caller->secure);
 	options.url = caller->target.url;

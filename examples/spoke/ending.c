@@ -3,6 +3,7 @@
 #include "examples/spoke/ending.h"
 
 #include <spoke/error.h>
+#include <spoke/host.h>
 
 #include <errno.h>
 #include <stdarg.h>
@@ -22,6 +23,17 @@ int ending_say(int end, const char *verb, const char *format, ...)
 	va_end(args);
 	(void)fputc('\n', stderr);
 	return end;
+}
+
+int ending_quiet_engine(const struct spoke_engine_options *options,
+			struct spoke_engine **ret_engine)
+{
+	const struct spoke_env *env = spoke_host_env();
+	struct spoke_engine_options with = *options;
+
+	if (!with.log && !env->variable(env->ctx, "SPOKE_LOG"))
+		with.log = "off";
+	return spoke_engine_new(&with, ret_engine);
 }
 
 bool ending_show(void)

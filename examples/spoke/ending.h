@@ -3,6 +3,7 @@
 #ifndef COMMAND_ENDING_H
 #define COMMAND_ENDING_H
 
+#include <spoke/engine.h>
 #include <spoke/link.h>
 #include <spoke/value.h>
 
@@ -13,6 +14,11 @@
 /* Prints "spoke VERB: ..." as one line on stderr and returns `end`. */
 __attribute__((format(printf, 3, 4))) int ending_say(int end, const char *verb, const char *format,
 						     ...);
+
+/* Makes an engine for a verb that prints its own errors: it logs only what the options or the
+ * variable SPOKE_LOG ask for. Returns the error of spoke_engine_new(). */
+int ending_quiet_engine(const struct spoke_engine_options *options,
+			struct spoke_engine **ret_engine);
 
 /* Flushes stdout and returns whether all output has been written. Keeps the first error for
  * ending_flush(). */

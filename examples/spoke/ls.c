@@ -232,10 +232,11 @@ static void failed(void *arg, int error)
 static void late_due(struct spoke_alarm *alarm)
 {
 	struct lister *lister = spoke_container_of(alarm, struct lister, late);
+	const char *why = spoke_engine_why(lister->engine);
 
 	lister->end = ending_say(VERB_UNREACHABLE, lister->usage->verb,
-				 "no answer from the registry within %g s",
-				 (double)lister->timeout_ns / 1e9);
+				 "no answer from the registry within %g s%s%s",
+				 (double)lister->timeout_ns / 1e9, *why ? ": " : "", why);
 	spoke_engine_stop(lister->engine);
 }
 
@@ -274,7 +275,7 @@ static int begin(struct lister *lister)
 
 static int run(struct lister *lister, char **operands, int count)
 {
-	int error = spoke_engine_new(NULL, &lister->engine);
+	int error = ending_quiet_engine(&(struct spoke_engine_options){ 0 }, &lister->engine);
 
 	lister->listing.engine = lister->engine;
 	lister->listing.changed = lister->is_watch ? changed : NULL;

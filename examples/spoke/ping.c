@@ -305,7 +305,7 @@ static int run(struct pinger *pinger)
 	const struct spoke_method_options of = {
 		.service = *pinger->target.service ? pinger->target.service : NULL,
 	};
-	int error = spoke_engine_new(NULL, &pinger->engine);
+	int error = ending_quiet_engine(&(struct spoke_engine_options){ 0 }, &pinger->engine);
 
 	pinger->options.url = pinger->target.url;
 	pinger->options.tls = secure_options(&pinger->secure);

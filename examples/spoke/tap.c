@@ -313,7 +313,7 @@ static int run(struct tap *tap, const char *listen, const char *target)
 	if (relay->target_count == 0)
 		return ending_say(VERB_USAGE, "tap", "%s: not an address, or unknown host",
 				  shown_of(target).text);
-	error = spoke_engine_new(NULL, &relay->engine);
+	error = ending_quiet_engine(&(struct spoke_engine_options){ 0 }, &relay->engine);
 	if (error)
 		return ending_say(VERB_REMOTE, "tap", "%s", spoke_strerror(error));
 	error = relay_begin(relay, at);

@@ -309,7 +309,7 @@ static int last_end(const struct top *top)
 
 static int look_at(struct top *top, const struct options *options)
 {
-	int error = spoke_engine_new(NULL, &top->engine);
+	int error = ending_quiet_engine(&(struct spoke_engine_options){ 0 }, &top->engine);
 	int end;
 
 	if (error)

@@ -8,6 +8,7 @@
 
 #include "core/base/env.h"
 #include "core/base/pace.h"
+#include "core/base/status.h"
 #include "core/engine/engine.h"
 #include "transport/connect/place.h"
 
@@ -26,7 +27,7 @@
 #define SHOWN 128
 
 #define REFRESH_NS (10 * SECOND_NS) /* without a connection: before names are resolved again */
-#define SILENT_NS (2 * SECOND_NS)   /* without a connection: before it is logged */
+#define SILENT_NS (900 * MS)        /* without a connection: before it is logged */
 #define BACKOFF_FIRST_NS SECOND_NS
 #define BACKOFF_CAP_NS (10 * SECOND_NS)
 
@@ -153,13 +154,17 @@ static void process(struct spokei_zoo_handle *handle, int events)
 	int code = ZOK;
 
 	handle->inside = true;
+	errno = 0;
 	for (int i = 0; i < READS_MAX && code == ZOK && !handle->over; i++) {
 		code = zookeeper_process(handle->zh, events);
 		events = ZOOKEEPER_READ;
 	}
 	handle->inside = false;
-	if (code != ZOK && code != ZNOTHING)
-		handle->attempt_ns = 0; /* the next one starts a new attempt */
+	if (code == ZOK || code == ZNOTHING)
+		return;
+	handle->attempt_ns = 0; /* the next one starts a new attempt */
+	if (errno)
+		handle->session->cause = -errno;
 }
 
 /* Asks the library what it waits for. Returns the timeout. */
@@ -642,12 +647,13 @@ static void silent_due(struct spoke_alarm *alarm)
 {
 	struct spokei_zoo_session *session = spoke_container_of(alarm, struct spokei_zoo_session,
 								silent);
+	char text[SPOKEI_STATUS_TEXT];
 
-	if (!session->is_connected) {
-		spokei_event(session->engine, SPOKE_EUNAVAILABLE,
-			     "registry zookeeper %.*s: no server has answered for %u s; trying on",
-			     SHOWN, first_name(session), (unsigned)(SILENT_NS / SECOND_NS));
-	}
+	if (session->is_connected)
+		return;
+	spokei_event(session->engine, SPOKE_EUNAVAILABLE,
+		     "registry zookeeper %.*s: no server answers: %s; trying on", SHOWN,
+		     first_name(session), spokei_status_text(session->cause, text));
 }
 
 /* Without a timer there is no line. */
@@ -673,6 +679,7 @@ static void use_found(struct spokei_zoo_session *session)
 		}
 		session->connects = 0;
 		session->is_connected = false;
+		session->cause = -ETIMEDOUT;
 		watch_silence(session);
 	}
 	session->failures = 0;
@@ -711,6 +718,7 @@ static void session_changed(struct spokei_zoo_session *session)
 		spokei_event(session->engine, SPOKE_ELOST,
 			     "registry zookeeper %.*s: connection lost; reconnecting", SHOWN,
 			     first_name(session));
+		session->cause = -ETIMEDOUT;
 		watch_silence(session);
 		if (has_names(session))
 			later(session, REFRESH_NS);

@@ -36,6 +36,7 @@ struct spokei_zoo_session {
 	bool resolving;    /* resolved() will be called */
 	bool is_connected; /* last known state */
 	uint64_t connects; /* last known number of connects */
+	int cause;         /* negative errno: why there is no connection */
 	int found_count;   /* or a negative errno */
 	struct spoke_address found[SPOKEI_ZOO_PLACES_MAX];
 	struct spokei_task finalise;

@@ -45,7 +45,7 @@ struct spoke_engine_options {
 	/* The least severe lines to log: "error", "warn", "info", "debug", or "off". They go to the
 	 * log of the environment, or, if it has none, to the standard error output: without
 	 * waiting, at most ten similar lines a second. NULL: with a log of the environment "info",
-	 * else the level in the environment variable SPOKE_LOG, else "off". */
+	 * else the level in the environment variable SPOKE_LOG, else "warn". */
 	const char *log;
 	/* Threads that run blocking work (handlers with SPOKE_HANDLER_POOL, file access), started
 	 * when needed. 0: SPOKE_POOL_THREADS; at most SPOKE_POOL_THREADS_MAX, else EINVAL. */

@@ -10,8 +10,9 @@
 
 SPOKE_BEGIN_DECLS
 
-/* Returns the environment of the host, always the same one; never NULL. Its `log` is NULL;
- * SPOKE_LOG=info in the environment of the process logs to stderr all the same. Any thread. */
+/* Returns the environment of the host, always the same one; never NULL. Its `log` is NULL,
+ * so that engines log warnings to stderr, or what SPOKE_LOG in the environment of the process says,
+ * e.g. "info" or "off". Any thread. */
 SPOKE_API const struct spoke_env *spoke_host_env(void);
 
 SPOKE_END_DECLS
