@@ -10,6 +10,8 @@
 #include "cluster/config/keys.h"
 #include "timer/base.h"
 
+#include <spoke/env.h>
+
 struct spoke_config;
 struct spokei_config_user;
 struct spokei_credential_set;
@@ -47,6 +49,14 @@ void spokei_config_read_method(const struct spoke_config *config, struct spoke_s
 /* Returns a text, or NULL if the key is not set. Valid until the next reload. */
 const char *spokei_config_text(const struct spoke_config *config, enum spokei_section kind,
 			       struct spoke_span name, enum spokei_key key);
+
+/* Reports each key that nothing has read so far, and each section that has only such keys, with a
+ * sentence; at level INFO for sections like [lease], because programs may share a file, else WARN.
+ */
+void spokei_config_report_unused(const struct spoke_config *config,
+				 void (*told)(void *arg, enum spoke_log_level level,
+					      const char *sentence),
+				 void *arg);
 
 /* Returns whether a reload has begun, and has not ended. */
 bool spokei_config_reloads(const struct spoke_config *config);

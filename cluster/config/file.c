@@ -64,10 +64,10 @@ static const struct spokei_config_section *section_of_method(const struct spokei
 }
 
 /* Returns the entry of a key, or NULL. `section` may be NULL. */
-static const struct spokei_config_entry *find_in(const struct spokei_config_section *section,
-						 enum spokei_key key)
+static struct spokei_config_entry *find_in(const struct spokei_config_section *section,
+					   enum spokei_key key)
 {
-	const struct spokei_config_entry *entry = section ? section->first : NULL;
+	struct spokei_config_entry *entry = section ? section->first : NULL;
 
 	while (entry && entry->key != key)
 		entry = entry->next;
@@ -776,8 +776,9 @@ int spokei_config_file_read(const struct spoke_env *env, const char *name, struc
 
 /* --- values of a file in use */
 
-static void put_entry(const struct spokei_config_entry *entry, struct spokei_key_values *values)
+static void put_entry(struct spokei_config_entry *entry, struct spokei_key_values *values)
 {
+	entry->used = true;
 	if (spokei_key_is_text(entry->key))
 		spokei_keys_put_text(values, entry->key, entry->text, SPOKEI_FROM_FILE,
 				     entry->line);
@@ -788,7 +789,7 @@ static void put_entry(const struct spokei_config_entry *entry, struct spokei_key
 static void put_section(const struct spokei_config_section *section,
 			struct spokei_key_values *values)
 {
-	for (const struct spokei_config_entry *entry = section ? section->first : NULL; entry;
+	for (struct spokei_config_entry *entry = section ? section->first : NULL; entry;
 	     entry = entry->next)
 		put_entry(entry, values);
 }
@@ -820,8 +821,8 @@ void spokei_config_read_in_force(const struct spoke_config *config, enum spokei_
 		const struct spokei_config_section *section =
 			find_section(live ? &config->file : &config->first, kind, no_name);
 
-		for (const struct spokei_config_entry *entry = section ? section->first : NULL;
-		     entry; entry = entry->next)
+		for (struct spokei_config_entry *entry = section ? section->first : NULL; entry;
+		     entry = entry->next)
 			if (spokei_key_row(entry->key)->live == live)
 				put_entry(entry, values);
 	}
@@ -832,7 +833,12 @@ static const struct spokei_config_entry *entry_of(const struct spoke_config *con
 						  enum spokei_section kind, struct spoke_span name,
 						  enum spokei_key key)
 {
-	return config ? spokei_config_file_find(&config->file, kind, name, key) : NULL;
+	struct spokei_config_entry *entry =
+		config ? find_in(find_section(&config->file, kind, name), key) : NULL;
+
+	if (entry)
+		entry->used = true;
+	return entry;
 }
 
 const char *spokei_config_text(const struct spoke_config *config, enum spokei_section kind,
@@ -861,12 +867,13 @@ static void complete(const struct spoke_config *config, enum spokei_section kind
 									    no_name)
 							     : NULL;
 
-	for (const struct spokei_config_entry *entry = section ? section->first : NULL; entry;
+	for (struct spokei_config_entry *entry = section ? section->first : NULL; entry;
 	     entry = entry->next) {
 		const struct spokei_field *field = spokei_key_field(entry->key, of);
 
 		if (field == NULL)
 			continue;
+		entry->used = true;
 		if (spokei_field_is_pointer(field)) {
 			if (spokei_field_pointer(field, options) == NULL)
 				spokei_field_set_pointer(field, options, entry->text);
@@ -910,6 +917,43 @@ const char *spoke_config_get(const struct spoke_config *config, const char *sect
 					    (struct spoke_span){ (const unsigned char *)name,
 								 strlen(name) },
 					    found);
+}
+
+static bool is_section_used(const struct spokei_config_section *section)
+{
+	const struct spokei_config_entry *entry = section->first;
+
+	while (entry && !entry->used)
+		entry = entry->next;
+	return entry != NULL;
+}
+
+void spokei_config_report_unused(const struct spoke_config *config,
+				 void (*told)(void *arg, enum spoke_log_level level,
+					      const char *sentence),
+				 void *arg)
+{
+	char sentence[SPOKEI_CONFIG_SENTENCE_MAX];
+	char what[SHOWN];
+
+	for (size_t i = 0; i < config->file.section_count; i++) {
+		const struct spokei_config_section *section = &config->file.sections[i];
+		const bool used = is_section_used(section);
+		const enum spoke_log_level level = used || *section->name ? SPOKE_LOG_WARN
+									  : SPOKE_LOG_INFO;
+
+		(void)snprintf(what, sizeof(what), "nothing in this program uses %s[%s%s%s]",
+			       used ? "this key of " : "", spokei_section_word(section->kind),
+			       *section->name ? "." : "", section->name);
+		for (const struct spokei_config_entry *entry = section->first; entry;
+		     entry = used ? entry->next : NULL) {
+			if (entry->used)
+				continue;
+			spokei_config_file_sentence(config->name, entry, what, sentence,
+						    sizeof(sentence));
+			told(arg, level, sentence);
+		}
+	}
 }
 
 const char *spoke_config_service(const struct spoke_config *config, size_t index)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A parsed and checked configuration file: sections with keys and values. Constant; a reload makes
- * another one. Owned by a config, the inside of which is here, for this wing and tests.
+ * A parsed and checked configuration file: sections with keys and values. Constant but for
+ * marks of use; a reload makes another one. Owned by a config, the inside of which is here, for
+ * this wing and tests.
  */
 #ifndef SPOKEI_CLUSTER_CONFIG_FILE_H
 #define SPOKEI_CLUSTER_CONFIG_FILE_H
@@ -26,6 +27,7 @@ struct spokei_config_entry {
 	unsigned line;
 	uint64_t number;                  /* in the unit of the key; for texts the length */
 	const char *text;                 /* as written */
+	bool used;                        /* it has been read by a user of the file */
 	struct spokei_config_entry *next; /* next entry of the section */
 };
 

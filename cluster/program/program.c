@@ -3,6 +3,7 @@
  * A program: engine, settings file, log and signals in one object, which keeps its first error so
  * that its user need not check each step.
  */
+#include "cluster/config/config.h"
 #include "core/base/env.h"
 #include "core/base/log.h"
 #include "core/engine/engine.h"
@@ -32,9 +33,11 @@ struct repeat {
 
 struct spoke_program {
 	const struct spoke_env *env;
-	struct spoke_engine *engine;     /* NULL: it could not be made */
-	struct spoke_config *config;     /* NULL: none */
-	struct spoke_provider *provider; /* that listens where the file says; NULL: none yet */
+	struct spoke_engine *engine; /* NULL: it could not be made */
+	struct spoke_config *config; /* NULL: none */
+	struct spoke_provider
+		*provider; /* that gets all services; NULL: each gets one of its own */
+	bool listens;      /* ... and listens where the file says */
 	struct repeat *repeats;
 	uint64_t drain_ns;
 	uint64_t seen; /* the engine's newest event when a function began */
@@ -164,6 +167,11 @@ struct spoke_engine *spoke_program_engine(struct spoke_program *program)
 	return is_fine(program) ? program->engine : NULL;
 }
 
+struct spoke_config *spoke_program_config(struct spoke_program *program)
+{
+	return is_fine(program) ? program->config : NULL;
+}
+
 /* --- its objects */
 
 /* Logs where a provider listens, and adds it to the status. */
@@ -180,12 +188,43 @@ static void tell_address(struct spoke_program *program, const struct spoke_provi
 		       len > 0 ? ", " : "", service, address);
 }
 
-/* Listens where the file says; the services that follow are added to this provider. */
-static int listen_as_configured(struct spoke_program *program, struct spoke_provider *provider)
+static int make_provider(struct spoke_program *program,
+			 const struct spoke_provider_options *options,
+			 struct spoke_provider **ret_provider)
 {
-	int count = spoke_provider_listen_configured(provider);
+	struct spoke_provider_options with = *options;
 
+	if (with.config == NULL)
+		with.config = program->config;
+	return spoke_provider_new(program->engine, &with, ret_provider);
+}
+
+struct spoke_provider *spoke_program_provider(struct spoke_program *program,
+					      const struct spoke_provider_options *options)
+{
+	struct spoke_provider *provider = NULL;
+
+	if (!is_fine(program))
+		return NULL;
+	fail(program, make_provider(program, options, &provider), "a provider");
 	program->provider = provider;
+	program->listens = false;
+	return provider;
+}
+
+/* Listens at the URL, or, once, where the file says. */
+static int listen_for(struct spoke_program *program, struct spoke_provider *provider,
+		      const char *url)
+{
+	int count;
+
+	if (setting_of(program, "provider", "listen") == NULL)
+		return url ? spoke_provider_listen(provider, url) : SPOKE_OK;
+	if (program->listens)
+		return SPOKE_OK;
+	count = spoke_provider_listen_configured(provider);
+	program->provider = provider;
+	program->listens = true;
 	return count < 0 ? count : SPOKE_OK;
 }
 
@@ -194,22 +233,19 @@ struct spoke_provider *spoke_program_serve(struct spoke_program *program, const 
 					   const struct spoke_handler *handlers, size_t count)
 {
 	const struct spoke_service_options named = { .name = service };
-	struct spoke_provider_options options = { 0 };
+	static const struct spoke_provider_options defaults;
 	struct spoke_provider *provider;
 	int error = SPOKE_OK;
 
 	if (!is_fine(program))
 		return NULL;
-	options.config = program->config;
 	provider = program->provider;
 	if (provider == NULL)
-		error = spoke_provider_new(program->engine, &options, &provider);
+		error = make_provider(program, &defaults, &provider);
 	if (error == SPOKE_OK)
 		error = spoke_provider_add(provider, &named, handlers, count);
-	if (error == SPOKE_OK && setting_of(program, "provider", "listen") == NULL)
-		error = spoke_provider_listen(provider, url);
-	else if (error == SPOKE_OK && program->provider == NULL)
-		error = listen_as_configured(program, provider);
+	if (error == SPOKE_OK)
+		error = listen_for(program, provider, url);
 	fail(program, error, service ? service : "a service without a name");
 	if (error)
 		return NULL;
@@ -234,14 +270,15 @@ struct spoke_consumer *spoke_program_consumer(struct spoke_program *program,
 }
 
 struct spoke_method *spoke_program_method(struct spoke_program *program,
-					  struct spoke_consumer *consumer, const char *name)
+					  struct spoke_consumer *consumer, const char *name,
+					  const struct spoke_method_options *options)
 {
 	struct spoke_method *method = NULL;
 
 	if (!is_fine(program))
 		return NULL;
 	fail(program,
-	     consumer ? spoke_consumer_method(consumer, name, NULL, &method) : SPOKE_EINVAL,
+	     consumer ? spoke_consumer_method(consumer, name, options, &method) : SPOKE_EINVAL,
 	     name ? name : "a method without a name");
 	return method;
 }
@@ -275,9 +312,21 @@ void spoke_program_every(struct spoke_program *program, uint64_t period_ns, void
 
 /* --- the run and the end */
 
+static void tell_unused(void *arg, enum spoke_log_level level, const char *sentence)
+{
+	const struct spoke_program *program = arg;
+	const struct spoke_env *env = program->env;
+
+	spokei_log(program->engine->log, level, "program", SPOKEI_LOG_LIFE, env->now(env->ctx),
+		   "%s", sentence);
+}
+
 static int run(struct spoke_program *program)
 {
 	int error = spoke_engine_drain_on_signals(program->engine, program->drain_ns);
+
+	if (program->config)
+		spokei_config_report_unused(program->config, tell_unused, program);
 
 	if (error == SPOKE_OK && program->config)
 		error = spoke_config_reload_on_signal(program->config, program->engine);

@@ -32,7 +32,7 @@ int main(void)
 						  .settled_arg = stderr };
 	struct spoke_program *program = spoke_program_new("greeter.conf");
 	struct spoke_consumer *greeter = spoke_program_consumer(program, &options);
-	struct spoke_method *greet = spoke_program_method(program, greeter, "greet");
+	struct spoke_method *greet = spoke_program_method(program, greeter, "greet", NULL);
 
 	spoke_program_every(program, UINT64_C(500000000), call, greet);
 	return spoke_program_run(program);

@@ -74,7 +74,8 @@ static int open_shop(const struct spoke_filter *filter)
 	(void)spoke_provider_address(provider, 0, address, sizeof(address));
 	(void)snprintf(url, sizeof(url), "dubbo://%s/demo.Stock", address);
 	shop.take = spoke_program_method(shop.program,
-					 spoke_program_consumer(shop.program, &calling), "take");
+					 spoke_program_consumer(shop.program, &calling), "take",
+					 NULL);
 	spoke_program_every(shop.program, 10000000, buy, NULL);
 	return shop.take ? 0 : -1;
 }

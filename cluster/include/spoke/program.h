@@ -44,9 +44,15 @@ struct spoke_program_options {
 SPOKE_API struct spoke_program *spoke_program_new(const char *config);
 SPOKE_API struct spoke_program *spoke_program_new_with(const struct spoke_program_options *options);
 
+/* Makes the provider of all services that follow, with options; its settings file is that of the
+ * program. Returns NULL after an error. */
+SPOKE_API struct spoke_provider *spoke_program_provider(
+	struct spoke_program *program, const struct spoke_provider_options *options);
+
 /* Makes a provider of a service that listens at a URL of spoke_provider_listen(), and logs the
  * address. If the file sets [provider] listen, one provider has all services, and listens there
- * instead. `handlers` as in spoke_provider_add(). Returns the provider, which belongs to the
+ * instead. After spoke_program_provider() that provider has the service; `url` NULL adds no
+ * address. `handlers` as in spoke_provider_add(). Returns the provider, which belongs to the
  * program's engine, or NULL. */
 SPOKE_API struct spoke_provider *spoke_program_serve(struct spoke_program *program, const char *url,
 						     const char *service,
@@ -57,10 +63,12 @@ SPOKE_API struct spoke_provider *spoke_program_serve(struct spoke_program *progr
 SPOKE_API struct spoke_consumer *spoke_program_consumer(
 	struct spoke_program *program, const struct spoke_consumer_options *options);
 
-/* Makes a method to call. `consumer` may be NULL after an error. Returns NULL after an error. */
+/* Makes a method to call; `options` may be NULL, and `consumer` after an error. Returns NULL after
+ * an error. */
 SPOKE_API struct spoke_method *spoke_program_method(struct spoke_program *program,
 						    struct spoke_consumer *consumer,
-						    const char *name);
+						    const char *name,
+						    const struct spoke_method_options *options);
 
 /* Calls run(arg) every `period_ns`, first one period from now, until the program ends. */
 SPOKE_API void spoke_program_every(struct spoke_program *program, uint64_t period_ns,
@@ -69,8 +77,12 @@ SPOKE_API void spoke_program_every(struct spoke_program *program, uint64_t perio
 /* Returns the engine, for everything else; NULL after an error. */
 SPOKE_API struct spoke_engine *spoke_program_engine(struct spoke_program *program);
 
-/* Runs the program until a signal or spoke_engine_drain() ends it, and frees it with all that is on
- * its engine. Returns the exit status: 0, or 1 after an error. */
+/* Returns the settings file, e.g. to give it to a gateway or to leases; NULL: none, or an error. */
+SPOKE_API struct spoke_config *spoke_program_config(struct spoke_program *program);
+
+/* Warns of each key and of each [service] and [method] of the file that nothing in the program has
+ * used, and runs the program until a signal or spoke_engine_drain() ends it, and frees it with all
+ * that is on its engine. Returns the exit status: 0, or 1 after an error. */
 SPOKE_API SPOKE_MUST_USE int spoke_program_run(struct spoke_program *program);
 
 SPOKE_END_DECLS

@@ -35,7 +35,8 @@ static void keep_line(void *ctx, const struct spoke_log_line *line)
 	size_t len = strlen(world.log);
 
 	(void)ctx;
-	(void)snprintf(world.log + len, sizeof(world.log) - len, "%s\n", line->text);
+	(void)snprintf(world.log + len, sizeof(world.log) - len, "%s%s\n", line->text,
+		       line->level == SPOKE_LOG_WARN ? " (warning)" : "");
 	len = strlen(world.errors);
 	if (line->level == SPOKE_LOG_ERROR)
 		(void)snprintf(world.errors + len, sizeof(world.errors) - len, "%s\n", line->text);
@@ -50,6 +51,21 @@ static struct spoke_program *begin(const char *config)
 	world.env.resize = counted_resize;
 	world.env.log = keep_line;
 	return spoke_program_new_with(&options);
+}
+
+/* Begins a program with a settings file of this text. */
+static struct spoke_program *begin_with(const char *text)
+{
+	char path[] = "/tmp/spoke-program-XXXXXX";
+	int fd = mkstemp(path);
+	struct spoke_program *program;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+	program = begin(path);
+	assert_int_equal(unlink(path), 0);
+	return program;
 }
 
 /* --- a service and its caller */
@@ -102,7 +118,7 @@ TEST(program_serves_and_calls_until_it_is_drained)
 	options.url = url;
 	greeter.greet = spoke_program_method(greeter.program,
 					     spoke_program_consumer(greeter.program, &options),
-					     "greet");
+					     "greet", NULL);
 	spoke_program_every(greeter.program, MS, ask, &greeter);
 	assert_int_equal(spoke_program_run(greeter.program), 0);
 	assert_string_equal(greeter.answer, "\"hello\"");
@@ -113,20 +129,12 @@ TEST(program_serves_and_calls_until_it_is_drained)
 
 TEST(services_share_the_addresses_of_the_settings_file)
 {
-	static const char text[] = "[engine]\nadmin = 127.0.0.1:0\n"
-				   "[provider]\nlisten = dubbo://127.0.0.1:0\n";
 	const struct spoke_handler handler = { .method = "greet", .handle = greet };
-	char path[] = "/tmp/spoke-program-XXXXXX";
-	int fd = mkstemp(path);
-	struct spoke_program *program;
+	struct spoke_program *program = begin_with("[engine]\nadmin = 127.0.0.1:0\n"
+						   "[provider]\nlisten = dubbo://127.0.0.1:0\n");
 	struct spoke_provider *provider;
 	char address[64];
 
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-	close(fd);
-	program = begin(path);
-	assert_int_equal(unlink(path), 0);
 	provider = spoke_program_serve(program, "dubbo://192.0.2.1:1", "demo.A", &handler, 1);
 	assert_non_null(provider);
 	assert_ptr_equal(spoke_program_serve(program, "dubbo://192.0.2.1:2", "demo.B", &handler, 1),
@@ -137,6 +145,55 @@ TEST(services_share_the_addresses_of_the_settings_file)
 	assert_non_null(strstr(world.log, "admin page at 127.0.0.1:"));
 	assert_int_equal(spoke_engine_drain(spoke_program_engine(program), 0), 0);
 	assert_int_equal(spoke_program_run(program), 0);
+	assert_int_equal(world.blocks, 0);
+}
+
+TEST(services_share_the_provider_that_the_program_has_made)
+{
+	static const struct spoke_provider_options options = { .connections_max = 1 };
+	const struct spoke_handler handler = { .method = "greet", .handle = greet };
+	struct spoke_program *program = begin(NULL);
+	struct spoke_provider *provider = spoke_program_provider(program, &options);
+	char address[64];
+
+	assert_non_null(provider);
+	assert_null(spoke_program_config(program));
+	assert_ptr_equal(spoke_program_serve(program, "dubbo://127.0.0.1:0", "demo.A", &handler, 1),
+			 provider);
+	assert_ptr_equal(spoke_program_serve(program, NULL, "demo.B", &handler, 1), provider);
+	assert_true(spoke_provider_address(provider, 0, address, sizeof(address)) > 0);
+	assert_int_equal(spoke_provider_address(provider, 1, address, sizeof(address)), 0);
+	assert_int_equal(spoke_engine_drain(spoke_program_engine(program), 0), 0);
+	assert_int_equal(spoke_program_run(program), 0);
+	assert_int_equal(world.blocks, 0);
+}
+
+TEST(sections_and_keys_without_a_user_are_named)
+{
+	const struct spoke_handler handler = { .method = "greet", .handle = greet };
+	struct spoke_program *program = begin_with("[engine]\nlog = info\n"
+						   "[provider]\nrequests.max = 5\n"
+						   "[consumer]\ntimeout = 1s\nretries = 1\n"
+						   "[method.demo.A.greet]\nexecutes = 2\n"
+						   "[method.demo.A.gret]\nexecutes = 2\n"
+						   "[comet]\npage = /srv\nslow = 1s\n");
+	struct spoke_comet_options gateway = { 0 };
+
+	assert_non_null(spoke_program_serve(program, "dubbo://127.0.0.1:0", "demo.A", &handler, 1));
+	spoke_config_comet(spoke_program_config(program), &gateway);
+	assert_int_equal(spoke_engine_drain(spoke_program_engine(program), 0), 0);
+	assert_int_equal(spoke_program_run(program), 0);
+	assert_null(strstr(world.log, "uses [engine"));
+	assert_null(strstr(world.log, "requests.max"));
+	assert_null(strstr(world.log, "retries"));
+	assert_null(strstr(world.log, "[method.demo.A.greet]"));
+	assert_null(strstr(world.log, "slow"));
+	assert_non_null(strstr(world.log, ":6: timeout = 1s: nothing in this program uses "
+					  "[consumer]\n"));
+	assert_non_null(
+		strstr(world.log, "nothing in this program uses [method.demo.A.gret] (warning)\n"));
+	assert_non_null(strstr(world.log, ":13: page = /srv: nothing in this program uses this key "
+					  "of [comet] (warning)\n"));
 	assert_int_equal(world.blocks, 0);
 }
 
@@ -153,7 +210,7 @@ TEST(first_error_is_kept_with_its_cause)
 	assert_non_null(spoke_program_engine(program));
 	assert_null(spoke_program_consumer(program, &options));
 	assert_non_null(strstr(world.log, "timeout=soon"));
-	assert_null(spoke_program_method(program, NULL, "greet"));
+	assert_null(spoke_program_method(program, NULL, "greet", NULL));
 	assert_null(spoke_program_serve(program, "dubbo://127.0.0.1:0", "demo.X", &handler, 1));
 	assert_null(spoke_program_engine(program));
 	spoke_program_every(program, MS, ask, NULL);
@@ -205,7 +262,7 @@ TEST(functions_without_a_program_do_nothing)
 	struct spoke_consumer_options options = { 0 };
 
 	assert_null(spoke_program_consumer(NULL, &options));
-	assert_null(spoke_program_method(NULL, NULL, "greet"));
+	assert_null(spoke_program_method(NULL, NULL, "greet", NULL));
 	assert_null(spoke_program_serve(NULL, NULL, NULL, NULL, 0));
 	assert_null(spoke_program_engine(NULL));
 	spoke_program_every(NULL, MS, ask, NULL);
@@ -226,7 +283,7 @@ TEST(missing_memory_ends_the_program_without_a_leak)
 		world.fail_at = nth;
 		(void)spoke_program_serve(program, "dubbo://127.0.0.1:0", "demo.X", &handler, 1);
 		consumer = spoke_program_consumer(program, &options);
-		(void)spoke_program_method(program, consumer, "greet");
+		(void)spoke_program_method(program, consumer, "greet", NULL);
 		spoke_program_every(program, 3600000 * MS, ask, NULL);
 		failed = world.fail_at == 0;
 		world.fail_at = 0;
