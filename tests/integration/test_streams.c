@@ -432,6 +432,42 @@ ROW(row_55_peer_that_reads_nothing_is_paused_and_closed, STAGE_ALL)
 	assert_second_connection_works(stage);
 }
 
+/* Returns the provider's connection that is paused; NULL: none is. */
+static const struct spokei_conn *paused_conn(struct stage *stage)
+{
+	const struct spoke_list *conns = &stage->provider->link->conns;
+
+	for (struct spoke_list *at = conns->next; at != conns; at = at->next) {
+		const struct spokei_conn *conn = spoke_container_of(at, struct spokei_conn, node);
+
+		if (conn->paused)
+			return conn;
+	}
+	return NULL;
+}
+
+/* A side that does not read has no use for looking at its peer's silence. */
+ROW(row_55_paused_connection_is_not_looked_at, STAGE_MEMORY)
+{
+	const uint64_t interval_ns = SECOND;
+	struct raw *raw = stage_raw_to_provider(stage);
+	const struct spokei_conn *conn;
+	uint64_t paused_ns;
+
+	stage->limits->heartbeat_ns = interval_ns;
+	ask_for_all(raw);
+	paused_ns = stage_now(stage);
+	conn = paused_conn(stage);
+	assert_non_null(conn);
+	stage_pass(stage, 2 * interval_ns);
+	assert_true(conn->due_ns >= paused_ns + SLOW_NS - SECOND);
+	/* When it is read again, the peer has a whole interval. */
+	for (uint64_t id = 0; conn->paused; id++)
+		assert_reply(raw, id, 20, NULL);
+	assert_in_range(conn->due_ns, stage_now(stage), stage_now(stage) + interval_ns);
+	assert_nothing_closed(stage);
+}
+
 /* The pause does not apply to requests that were already read: their answers meet the hard limit.
  */
 ROW(row_55_answers_over_the_cap_close, STAGE_ALL)

@@ -171,18 +171,14 @@ int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
 static SPOKEI_NOINLINE void answer_turn(struct spokei_conn *conn, const struct reply_to *to,
 					struct spokei_message *message)
 {
-	const struct spoke_env *env = spokei_conn_engine(conn)->env;
-
 	message->last = is_last(conn);
-	/* It was not idle. The turn may be an old one, where the answer is given outside of any. */
-	conn->idle.since_ns = env->coarse(env->ctx);
 	answer(conn, to, message);
 	if (conn->state == SPOKEI_CONN_CLOSED || conn->paused & SPOKEI_PAUSED_FULL)
 		return;
 	if (spokei_conn_has_next(conn) || spokei_stream_pending(&conn->stream) > 0)
 		spokei_run_soon(spokei_conn_engine(conn), &conn->resume);
 	else
-		conn->paused = 0;
+		spokei_conn_unpause(conn);
 }
 
 void spokei_conn_answer(struct spokei_serving *serving, struct spokei_message *message)

@@ -82,7 +82,6 @@ struct spokei_idle_moment {
 	uint64_t now_ns;
 	uint64_t interval_ns;
 	bool late; /* this side was delayed, and may have unread bytes */
-	bool deaf; /* ... or does not read at all now */
 };
 
 /* Starts the check, for a new connection or after a break. */
@@ -138,8 +137,7 @@ static inline uint64_t spokei_idle_due(const struct spokei_idle *idle, uint64_t 
 static inline bool spokei_idle_ripe(const struct spokei_idle *idle,
 				    const struct spokei_idle_moment *moment)
 {
-	return !moment->late && !moment->deaf &&
-	       moment->now_ns >= spokei_idle_due(idle, moment->interval_ns);
+	return !moment->late && moment->now_ns >= spokei_idle_due(idle, moment->interval_ns);
 }
 
 enum spokei_idle_verdict spokei_idle_check(struct spokei_idle *idle,

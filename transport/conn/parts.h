@@ -53,15 +53,18 @@ static inline void spokei_conn_speaks(struct spokei_conn *conn)
 
 /* --- times.c */
 
-/* Returns whether the peer's silence can mean anything now. */
+/* Returns whether the peer's silence can mean anything now: this side reads. */
 static inline bool spokei_conn_is_listened_to(const struct spokei_conn *conn)
 {
-	return !spokei_conn_is_opening(conn) && conn->wire != NULL && !spokei_conn_ended(conn) &&
-	       !spokei_conn_unwritable(conn);
+	return !spokei_conn_is_opening(conn) && conn->wire != NULL && !conn->paused &&
+	       !spokei_conn_ended(conn) && !spokei_conn_unwritable(conn);
 }
 
 /* Arms the timer for the next of the connection's times. May close the connection. */
 void spokei_conn_arm(struct spokei_conn *conn);
+
+/* Ends a pause of reading: the peer's silence counts from now. May close the connection. */
+void spokei_conn_unpause(struct spokei_conn *conn);
 
 /* Begins a time that is limited, and arms the timer for it. May close the connection. */
 static inline void spokei_conn_since(struct spokei_conn *conn, enum spokei_conn_limit limit,

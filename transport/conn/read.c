@@ -826,7 +826,9 @@ void spokei_conn_resume(struct spokei_task *task)
 	struct spoke_span bytes = { spokei_buffer_data(held), spokei_buffer_len(held) };
 	bool any;
 
-	conn->paused = 0;
+	spokei_conn_unpause(conn);
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
 	conn->since[SPOKEI_LIMIT_FRAME] = 0; /* the frame has waited for this side */
 	any = take_in(conn, &bytes);
 	if (bytes.len > 0 && conn->state != SPOKEI_CONN_CLOSED)

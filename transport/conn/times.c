@@ -143,6 +143,16 @@ void spokei_conn_arm(struct spokei_conn *conn)
 	arm(conn, next_due(conn));
 }
 
+void spokei_conn_unpause(struct spokei_conn *conn)
+{
+	const struct spoke_env *env = spokei_conn_engine(conn)->env;
+
+	conn->paused = 0;
+	/* The turn may be an old one, where an answer is given outside of any. */
+	conn->idle.since_ns = env->coarse(env->ctx);
+	arm(conn, idle_due(conn));
+}
+
 /* Arms the timer after the times were checked. Times that a late turn did not check come a little
  * later. */
 static void rearm(struct spokei_conn *conn)
@@ -241,7 +251,7 @@ enum spokei_idle_verdict spokei_idle_check(struct spokei_idle *idle,
 {
 	if (moment->now_ns < spokei_idle_due(idle, moment->interval_ns))
 		return SPOKEI_IDLE_KEEP;
-	if (moment->late || moment->deaf) {
+	if (moment->late) {
 		idle->since_ns = moment->now_ns;
 		return SPOKEI_IDLE_KEEP;
 	}
@@ -263,7 +273,6 @@ static struct spokei_idle_moment moment_of(const struct spokei_conn *conn)
 		.now_ns = engine->begin_ns,
 		.interval_ns = interval_ns,
 		.late = spokei_engine_late_for(engine, interval_ns),
-		.deaf = conn->paused,
 	};
 }
 
@@ -405,7 +414,7 @@ static void conn_due(struct spoke_timer *timer, void *arg)
 	struct spokei_conn *conn = spoke_container_of(timer, struct spokei_conn, timer);
 
 	(void)arg;
-	if (conn->wire != NULL)
+	if (spokei_conn_is_listened_to(conn))
 		check_silence(conn);
 	if (conn->state != SPOKEI_CONN_CLOSED)
 		check_limits(conn);

@@ -371,7 +371,7 @@ static void unpause(struct spokei_conn *conn)
 		spokei_run_soon(engine, &conn->resume);
 		return;
 	}
-	conn->paused = 0;
+	spokei_conn_unpause(conn);
 	if (conn->since[SPOKEI_LIMIT_FRAME])
 		spokei_conn_since(conn, SPOKEI_LIMIT_FRAME, engine->settle_ns);
 }
