@@ -4,26 +4,17 @@
 
 #include "core/memory/hidden.h"
 
-#define HEAD_SIZE 16u /* keeps the cell after it aligned for any type */
+#include <stddef.h>
 
-/* Precedes each cell. */
-struct head {
-	uint32_t generation; /* odd while the cell is in use */
-	uint32_t next_free;  /* index + 1; 0: end of the list */
-};
+#define HEAD_SIZE sizeof(struct spokei_slab_head)
 
-_Static_assert(sizeof(struct head) <= HEAD_SIZE, "a head fits before its cell");
+_Static_assert(HEAD_SIZE % _Alignof(max_align_t) == 0, "a cell is aligned");
 
-static inline struct head *head_at(const struct spokei_slab *slab, uint32_t index)
+static inline struct spokei_slab_head *head_at(const struct spokei_slab *slab, uint32_t index)
 {
 	unsigned char *chunk = slab->chunks[index / SPOKEI_SLAB_CHUNK];
 
-	return (struct head *)(void *)(chunk + index % SPOKEI_SLAB_CHUNK * slab->cell_size);
-}
-
-static inline void *cell_of(struct head *head)
-{
-	return (unsigned char *)head + HEAD_SIZE;
+	return (void *)(chunk + index % SPOKEI_SLAB_CHUNK * slab->cell_size);
 }
 
 void spokei_slab_init(struct spokei_slab *slab, const struct spoke_env *env, size_t size,
@@ -47,7 +38,7 @@ void spokei_slab_init_lasting(struct spokei_slab *slab, const struct spoke_env *
 void *spokei_slab_at(const struct spokei_slab *slab, uint32_t index)
 {
 	SPOKE_ASSERT(index < slab->used);
-	return cell_of(head_at(slab, index));
+	return head_at(slab, index) + 1;
 }
 
 void spokei_slab_fini(struct spokei_slab *slab)
@@ -61,7 +52,7 @@ void spokei_slab_fini(struct spokei_slab *slab)
 	slab->chunks = NULL;
 	slab->chunk_count = 0;
 	slab->chunk_room = 0;
-	slab->free = 0;
+	slab->free = NULL;
 	slab->used = 0;
 }
 
@@ -96,64 +87,46 @@ static bool add_chunk(struct spokei_slab *slab)
 	return true;
 }
 
-int spokei_slab_take(struct spokei_slab *slab, void **ret_cell, uint64_t *ret_handle)
+int spokei_slab_grow(struct spokei_slab *slab)
 {
-	struct head *head;
-	uint32_t index;
+	struct spokei_slab_head *head;
 
 	if (slab->count >= slab->max)
 		return SPOKE_ELIMIT;
-	if (slab->free) {
-		index = slab->free - 1;
-		head = head_at(slab, index);
-		slab->free = head->next_free;
-	} else {
-		if (slab->used == slab->chunk_count * SPOKEI_SLAB_CHUNK && !add_chunk(slab))
-			return SPOKE_ENOMEM;
-		index = slab->used++;
-		head = head_at(slab, index);
-	}
-	slab->count++;
-	head->generation++;
-	if (!slab->lasting) {
-		spokei_show(cell_of(head), slab->cell_size - HEAD_SIZE);
-		memset(cell_of(head), 0, slab->cell_size - HEAD_SIZE);
-	}
-	*ret_cell = cell_of(head);
-	*ret_handle = (uint64_t)head->generation << 32 | index;
+	if (slab->used == slab->chunk_count * SPOKEI_SLAB_CHUNK && !add_chunk(slab))
+		return SPOKE_ENOMEM;
+	head = head_at(slab, slab->used);
+	head->handle = slab->used++;
+	slab->free = head;
 	return SPOKE_OK;
 }
 
-/* Returns the head of the cell that a handle names, or NULL. */
-static inline struct head *find(const struct spokei_slab *slab, uint64_t handle)
+void spokei_slab_show(const struct spokei_slab *slab, void *cell)
 {
-	uint32_t index = (uint32_t)handle;
-	uint32_t generation = (uint32_t)(handle >> 32);
-	struct head *head;
+	spokei_show(cell, slab->cell_size - HEAD_SIZE);
+	memset(cell, 0, slab->cell_size - HEAD_SIZE);
+}
 
-	if (index >= slab->used || generation % 2 == 0)
-		return NULL;
-	head = head_at(slab, index);
-	return head->generation == generation ? head : NULL;
+void spokei_slab_hide(const struct spokei_slab *slab, void *cell)
+{
+	spokei_hide(cell, slab->cell_size - HEAD_SIZE);
 }
 
 void *spokei_slab_get(const struct spokei_slab *slab, uint64_t handle)
 {
-	struct head *head = find(slab, handle);
+	uint32_t index = (uint32_t)handle;
+	struct spokei_slab_head *head;
 
-	return head ? cell_of(head) : NULL;
+	if (index >= slab->used || !(handle & SPOKEI_SLAB_GENERATION))
+		return NULL;
+	head = head_at(slab, index);
+	return head->handle == handle ? head + 1 : NULL;
 }
 
 void spokei_slab_give(struct spokei_slab *slab, uint64_t handle)
 {
-	uint32_t index = (uint32_t)handle;
-	struct head *head = find(slab, handle);
+	void *cell = spokei_slab_get(slab, handle);
 
-	SPOKE_ASSERT(head != NULL);
-	head->generation++; /* even; wraps after 2^31 uses of this cell */
-	head->next_free = slab->free;
-	slab->free = index + 1;
-	slab->count--;
-	if (!slab->lasting)
-		spokei_hide(cell_of(head), slab->cell_size - HEAD_SIZE);
+	SPOKE_ASSERT(cell != NULL);
+	spokei_slab_give_cell(slab, cell);
 }
