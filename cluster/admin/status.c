@@ -294,22 +294,11 @@ static void remember(struct spokei_history *history, const struct spoke_engine *
 	memcpy(history->last, engine->stats, sizeof(history->last));
 }
 
-/* Adds up the time in the handlers of all methods since the start. */
-static void add_handled(const struct spoke_engine *engine, struct spoke_histogram *sum)
-{
-	const struct spokei_figures *figures = NULL;
-
-	while ((figures = spokei_figures_next(engine, figures)) != NULL)
-		if (figures->side == SPOKEI_FIGURES_REQUESTS && figures->took.count > 0)
-			spoke_histogram_merge(sum, &figures->took);
-}
-
 void spokei_history_init(struct spokei_history *history, const struct spoke_engine *engine)
 {
 	history->count = 0;
-	history->handled = (struct spoke_histogram){ 0 };
-	add_handled(engine, &history->handled);
-	history->latency = *engine->latency;
+	spokei_figures_took(engine, SPOKEI_FIGURES_REQUESTS, &history->handled);
+	spokei_figures_took(engine, SPOKEI_FIGURES_CALLS, &history->latency);
 	remember(history, engine);
 }
 
@@ -356,14 +345,16 @@ void spokei_history_take(struct spokei_history *history, const struct spoke_engi
 		.requests = since(history, engine, SPOKE_STAT_REQUESTS),
 		.requests_ok = since(history, engine, SPOKE_STAT_REQUESTS_OK),
 	};
-	struct spoke_histogram handled = { 0 };
+	struct spoke_histogram handled;
+	struct spoke_histogram latency;
 
 	for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++)
 		sample.failed += since(history, engine, failures[i]);
 	for (size_t i = 0; i < sizeof(unserved) / sizeof(unserved[0]); i++)
 		sample.requests_failed += since(history, engine, unserved[i]);
-	add_handled(engine, &handled);
-	take_times(engine->latency, &history->latency, &sample.p50_ns, &sample.p99_ns);
+	spokei_figures_took(engine, SPOKEI_FIGURES_REQUESTS, &handled);
+	spokei_figures_took(engine, SPOKEI_FIGURES_CALLS, &latency);
+	take_times(&latency, &history->latency, &sample.p50_ns, &sample.p99_ns);
 	take_times(&handled, &history->handled, &sample.handler_p50_ns, &sample.handler_p99_ns);
 	history->samples[history->count % SPOKEI_HISTORY] = sample;
 	history->count++;
@@ -664,6 +655,7 @@ int spokei_status_write(const struct spoke_engine *engine, const struct spokei_s
 	const struct subject subject = { engine, of };
 	struct spokei_json json = spokei_json_make(out);
 	struct spokei_rows rows = { SPOKEI_STATUS_ROWS_ALL };
+	struct spoke_histogram latency;
 	size_t before = spokei_buffer_len(out);
 
 	spokei_json_open(&json, '{');
@@ -671,7 +663,8 @@ int spokei_status_write(const struct spoke_engine *engine, const struct spokei_s
 	spokei_facts_find(&json, &of_head, find_head, &subject);
 	show_wheel(&json, &subject);
 	show_stats(&json, engine);
-	show_times(&json, "latency", engine->latency);
+	spokei_figures_took(engine, SPOKEI_FIGURES_CALLS, &latency);
+	show_times(&json, "latency", &latency);
 	spokei_json_open_member(&json, "pool", '{');
 	spokei_facts_find(&json, &of_pool, find_pool, &subject);
 	spokei_json_close(&json, '}');
@@ -693,6 +686,7 @@ int spokei_metrics_write(const struct spoke_engine *engine, const struct spokei_
 	const char *const duration = "spoke_call_duration_seconds";
 	const struct subject subject = { engine, of };
 	struct spokei_metrics metrics = { .out = out };
+	struct spoke_histogram latency;
 	size_t before = spokei_buffer_len(out);
 
 	spokei_facts_families(&metrics, &of_info, find_info, &subject);
@@ -702,7 +696,8 @@ int spokei_metrics_write(const struct spoke_engine *engine, const struct spokei_
 	spokei_facts_families(&metrics, &of_wheel, find_wheel, &subject);
 	spokei_metrics_family(&metrics, duration, "histogram",
 			      "duration of answered calls, with all their attempts");
-	spokei_metrics_histogram(&metrics, duration, NULL, NULL, engine->latency);
+	spokei_figures_took(engine, SPOKEI_FIGURES_CALLS, &latency);
+	spokei_metrics_histogram(&metrics, duration, NULL, NULL, &latency);
 	spokei_facts_families(&metrics, &of_pool, find_pool, &subject);
 	spokei_members_families(&metrics, engine);
 	put_methods(&metrics, engine);

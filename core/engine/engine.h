@@ -117,10 +117,9 @@ struct spoke_engine {
 	/* SPOKEI_ENGINE_SCRATCH bytes, lent to a reader until it returns. They are not initialised,
 	 * so that unused pages are never touched. */
 	unsigned char *scratch;
-	struct spoke_histogram *latency; /* of answered calls */
-	struct spoke_list figures;       /* of methods: see core/engine/figures.h */
-	struct spokei_slow *slow;        /* calls and requests: see there; NULL: none */
-	uint64_t pool_told_ns;           /* time of the last event about a busy pool; 0: none */
+	struct spoke_list figures; /* of methods: see core/engine/figures.h */
+	struct spokei_slow *slow;  /* calls and requests: see there; NULL: none */
+	uint64_t pool_told_ns;     /* time of the last event about a busy pool; 0: none */
 	/* A sentence without an event, and the newest event when it was set. */
 	uint64_t why_after;
 	char why[SPOKE_EVENT_TEXT]; /* "": none */

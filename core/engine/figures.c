@@ -53,6 +53,17 @@ void spokei_figures_queued(struct spokei_figures *figures, uint64_t queued_ns)
 		spokei_histogram_add(figures->queued, queued_ns);
 }
 
+void spokei_figures_took(const struct spoke_engine *engine, enum spokei_figures_side side,
+			 struct spoke_histogram *ret)
+{
+	const struct spokei_figures *figures = NULL;
+
+	*ret = (struct spoke_histogram){ 0 };
+	while ((figures = spokei_figures_next(engine, figures)) != NULL)
+		if (figures->side == side && figures->took.count > 0)
+			spoke_histogram_merge(ret, &figures->took);
+}
+
 /* --- the sets */
 
 static bool is_text(const char *text, struct spoke_span span)

@@ -52,13 +52,6 @@ struct spokei_figures {
 	char service[];
 };
 
-/* Counts the duration of a call that was answered, here and for the engine. */
-static inline void spokei_figures_answered(struct spokei_figures *figures, uint64_t took_ns)
-{
-	spokei_histogram_add(figures->engine->latency, took_ns);
-	spokei_histogram_add(&figures->took, took_ns);
-}
-
 /* Returns the place of a counter of the engine among those of a method. */
 static inline unsigned spokei_figures_at(enum spoke_stat stat)
 {
@@ -119,6 +112,10 @@ struct spokei_figures *spokei_figures_or_other(struct spoke_engine *engine,
 /* Returns the set after `before`, or the first one for NULL; NULL: there is none. */
 const struct spokei_figures *spokei_figures_next(const struct spoke_engine *engine,
 						 const struct spokei_figures *before);
+
+/* Adds up the durations of all methods of a side. */
+void spokei_figures_took(const struct spoke_engine *engine, enum spokei_figures_side side,
+			 struct spoke_histogram *ret);
 
 /* Frees all sets and lists, as the engine ends. */
 void spokei_figures_free_all(struct spoke_engine *engine);

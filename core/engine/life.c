@@ -266,7 +266,6 @@ static void init_engine(struct spoke_engine *engine, const struct spoke_engine_o
 	const struct spoke_env *env = engine->env;
 
 	engine->log = &spokei_engine_parts(engine)->log;
-	engine->latency = &spokei_engine_parts(engine)->latency;
 	engine->native = options->native != NULL;
 	engine->late_max_ns = options->late_ns ? options->late_ns : LATE_NS;
 	engine->begin_ns = env->now(env->ctx);

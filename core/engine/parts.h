@@ -7,7 +7,6 @@
 #include "core/engine/engine.h"
 
 #include <spoke/engine.h>
-#include <spoke/histogram.h>
 #include <spoke/notify.h>
 #include <spoke/signals.h>
 
@@ -48,7 +47,6 @@ struct spokei_notify {
 struct spokei_engine_parts {
 	struct spoke_engine engine; /* first: the pointer that others have */
 	struct spokei_log log;
-	struct spoke_histogram latency;
 	struct spokei_sleep sleep;
 	unsigned classes_count;
 	struct spokei_engine_class classes[SPOKE_WHEEL_CLASSES_MAX];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The counters of an engine, its list of recent events, and the sentence about the last error. */
 #include "core/base/error.h"
+#include "core/engine/figures.h"
 #include "core/engine/parts.h"
 
 #include <inttypes.h>
@@ -133,7 +134,7 @@ uint64_t spoke_stat_get(const struct spoke_engine *engine, enum spoke_stat stat)
 
 void spoke_engine_latency(const struct spoke_engine *engine, struct spoke_histogram *ret_latency)
 {
-	*ret_latency = *engine->latency;
+	spokei_figures_took(engine, SPOKEI_FIGURES_CALLS, ret_latency);
 }
 
 const char *spoke_event_user_name(enum spoke_event_user user)
