@@ -644,7 +644,8 @@ bool spokei_world_step(struct spokei_world *world, uint64_t until_ns)
 void spokei_world_go(struct spokei_world *world, uint64_t until_ns)
 {
 	settle_all(world);
-	while (step(world, until_ns))
+	world->halts = false;
+	while (!world->halts && step(world, until_ns))
 		continue;
 }
 

@@ -17,6 +17,7 @@ struct spokei_world {
 	struct spokei_vnet *net;
 	struct spokei_vfiles *files;
 	struct spoke_list processes;
+	bool halts; /* set by a process: spokei_world_go() ends after its turn */
 };
 
 #define SPOKEI_WORLD_SIGNALS 8 /* most signals open in a process */
@@ -65,7 +66,8 @@ void spokei_world_process_fini(struct spokei_world_process *process);
  * once. Returns false if nothing happens before that; the time is until_ns then. */
 bool spokei_world_step(struct spokei_world *world, uint64_t until_ns);
 
-/* Steps until that time. Processes are touched only in their own turns. */
+/* Steps until that time, or until a process halts the world. Processes are touched only in their
+ * own turns. */
 void spokei_world_go(struct spokei_world *world, uint64_t until_ns);
 
 /* Steps until that time. */
