@@ -274,16 +274,20 @@ static void play_echo(void *arg, int in, int out)
 {
 	static const struct spoke_service_options service = { .name = SERVICE };
 	static const struct spoke_handler handler = { .method = "echo", .handle = echo_handler };
+	const unsigned *conns = arg;
+	const struct spoke_provider_options options = {
+		.connections_max = *conns,
+		.connections_per_peer_max = *conns,
+	};
 	struct spoke_engine *engine;
 	struct spoke_provider *provider;
 	char text[128];
 	const char *digits;
 	uint16_t port;
 
-	(void)arg;
 	(void)in;
 	must("engine", spoke_engine_new(NULL, &engine));
-	must("provider", spoke_provider_new(engine, NULL, &provider));
+	must("provider", spoke_provider_new(engine, &options, &provider));
 	must("service", spoke_provider_add(provider, &service, &handler, 1));
 	must("listen", spoke_provider_listen(provider, "dubbo://127.0.0.1:0"));
 	(void)spoke_provider_address(provider, 0, text, sizeof(text));
@@ -309,7 +313,15 @@ struct caller {
 	unsigned ended;
 };
 
-static void connect_to(struct caller *caller, const struct helper *helper, uint32_t pending_max,
+static uint16_t port_of(const struct helper *helper)
+{
+	uint16_t port;
+
+	helper_hear(helper, NULL, &port, sizeof(port));
+	return port;
+}
+
+static void connect_to(struct caller *caller, uint16_t port, uint32_t pending_max,
 		       uint64_t timeout_ns, struct spoke_consumer **ret_consumer,
 		       struct spoke_method **ret_method)
 {
@@ -318,9 +330,7 @@ static void connect_to(struct caller *caller, const struct helper *helper, uint3
 						  .url = url,
 						  .pending_max = pending_max };
 	const struct spoke_method_options method = { .timeout_ns = timeout_ns };
-	uint16_t port;
 
-	helper_hear(helper, NULL, &port, sizeof(port));
 	(void)snprintf(url, sizeof(url), "dubbo://127.0.0.1:%u/" SERVICE, port);
 	must("consumer", spoke_consumer_new(caller->engine, &options, ret_consumer));
 	must("method", spoke_consumer_method(*ret_consumer, "echo", &method, ret_method));
@@ -434,29 +444,72 @@ static void measure_cost(struct caller *caller, unsigned few, unsigned many, uns
 	report("call_cost_many_to_few", median(ratios), "ratio", 1.5);
 }
 
+/* Makes the engine and the arguments of calls, in `memory`. */
+static void begin(struct caller *caller, unsigned char *memory, size_t size)
+{
+	struct spoke_builder builder;
+
+	spoke_builder_init_fixed(&builder, memory, size, NULL);
+	spoke_pack_text(&builder, "hello");
+	must("arguments", spoke_builder_finish(&builder, &caller->args));
+	must("engine", spoke_engine_new(NULL, &caller->engine));
+}
+
 static void measure_pending(unsigned few, unsigned many, unsigned calls)
 {
 	struct caller caller = { .calls = calloc(many, sizeof(struct spoke_call)) };
+	unsigned conns = 1;
 	struct spoke_consumer *measured_consumer;
-	struct spoke_builder builder;
 	unsigned char memory[64];
 
 	if (caller.calls == NULL)
 		die("no memory");
 	helper_start(&caller.silent, play_silent, NULL);
-	helper_start(&caller.echoing, play_echo, NULL);
-	spoke_builder_init_fixed(&builder, memory, sizeof(memory), NULL);
-	spoke_pack_text(&builder, "hello");
-	must("arguments", spoke_builder_finish(&builder, &caller.args));
-	must("engine", spoke_engine_new(NULL, &caller.engine));
-	connect_to(&caller, &caller.silent, many + 1, LONG_NS, &caller.waiting_consumer,
+	helper_start(&caller.echoing, play_echo, &conns);
+	begin(&caller, memory, sizeof(memory));
+	connect_to(&caller, port_of(&caller.silent), many + 1, LONG_NS, &caller.waiting_consumer,
 		   &caller.waiting);
-	connect_to(&caller, &caller.echoing, 0, 10 * SECOND, &measured_consumer, &caller.measured);
+	connect_to(&caller, port_of(&caller.echoing), 0, 10 * SECOND, &measured_consumer,
+		   &caller.measured);
 	measure_cost(&caller, few, many, calls);
 	helper_end(&caller.silent);
 	helper_end(&caller.echoing);
 	spoke_engine_free(caller.engine);
 	free(caller.calls);
+}
+
+/* --- measures idle consumers, each with a connection, a method and one call behind it */
+
+static void measure_consumers(unsigned count)
+{
+	struct caller caller = { 0 };
+	struct usage before;
+	struct usage after;
+	unsigned char memory[64];
+	uint16_t port;
+
+	helper_start(&caller.echoing, play_echo, &count);
+	begin(&caller, memory, sizeof(memory));
+	port = port_of(&caller.echoing);
+	(void)malloc_trim(0);
+	before = usage_now();
+	for (unsigned i = 0; i < count; i++) {
+		struct spoke_consumer *consumer;
+
+		connect_to(&caller, port, 0, 10 * SECOND, &consumer, &caller.measured);
+		caller.left = 1;
+		caller.ended = 0;
+		call(&caller);
+		while (caller.ended == 0)
+			must("turn", spoke_engine_turn(caller.engine, true));
+	}
+	after = usage_now();
+	report("idle_consumer_malloc", (double)(after.handed_out - before.handed_out) / count / KIB,
+	       "KiB", 10);
+	report("idle_consumer_rss", (double)(after.resident - before.resident) / count / KIB, "KiB",
+	       10);
+	helper_end(&caller.echoing);
+	spoke_engine_free(caller.engine);
 }
 
 /* --- measures the longest step by which the tables of a connection grow */
@@ -557,6 +610,7 @@ int main(int argc, char **argv)
 	make_room(conns);
 	measure_sizes();
 	measure_steps(is_quick ? 300000 : 2200000);
+	measure_consumers(conns);
 	measure_idle(conns);
 	if (is_quick)
 		measure_pending(1000, 100000, 20000);
