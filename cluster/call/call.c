@@ -87,8 +87,9 @@ static inline int check_values(struct spoke_span values, size_t *ret_count)
 	return check_any(values, ret_count);
 }
 
-int spokei_call_prepare(const struct spoke_method *method, struct spoke_span values,
-			const struct spoke_call_options *options, struct spokei_call_args *ret)
+static SPOKEI_INLINE int prepare(const struct spoke_method *method, struct spoke_span values,
+				 const struct spoke_call_options *options,
+				 struct spokei_call_args *ret)
 {
 	const struct spokei_caller *caller = method->caller;
 	int error = spokei_engine_check(caller->engine);
@@ -117,6 +118,12 @@ int spokei_call_prepare(const struct spoke_method *method, struct spoke_span val
 	return SPOKE_OK;
 }
 
+int spokei_call_prepare(const struct spoke_method *method, struct spoke_span values,
+			const struct spoke_call_options *options, struct spokei_call_args *ret)
+{
+	return prepare(method, values, options, ret);
+}
+
 static bool has_key(struct spoke_value attachments, const char *key)
 {
 	struct spoke_value value;
@@ -134,10 +141,109 @@ static int check_leased(const struct spoke_engine *engine, const struct spoke_ca
 	return spokei_lease_use_check(options->lease, engine);
 }
 
+/* --- an attempt */
+
+static void attempt_done(struct spokei_pending *pending, const struct spokei_outcome *outcome);
+
+/* Returns the only listed endpoint if it is ready and may take a call on its one connection, the
+ * usual case; NULL: a choice has to be made. */
+static inline struct spokei_endpoint *sole_of(const struct spokei_directory *directory,
+					      struct spokei_conn **ret_conn)
+{
+	struct spokei_endpoint *sole = directory->sole;
+
+	if (SPOKEI_UNLIKELY(sole == NULL || sole->lines[0].open == NULL ||
+			    !spokei_conn_is_ready(sole->lines[0].open) ||
+			    sole->actives >= directory->settings.actives_max))
+		return NULL;
+	*ret_conn = sole->lines[0].open;
+	return sole;
+}
+
+static SPOKEI_INLINE int pick(struct spoke_method *method, const struct spokei_call_args *args,
+			      const struct spokei_tried *tried,
+			      struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
+{
+	struct spokei_endpoint *sole = sole_of(method->caller->directory, ret_conn);
+
+	if (SPOKEI_UNLIKELY(sole == NULL || method->any_version || method->any_group))
+		return spokei_call_pick_among(method, args, tried, ret_endpoint, ret_conn);
+	*ret_endpoint = sole;
+	method->sticky = sole->id;
+	return SPOKE_OK;
+}
+
+int spokei_call_pick(struct spoke_method *method, const struct spokei_call_args *args,
+		     const struct spokei_tried *tried, struct spokei_endpoint **ret_endpoint,
+		     struct spokei_conn **ret_conn)
+{
+	return pick(method, args, tried, ret_endpoint, ret_conn);
+}
+
+/* Puts the request of a call for this connection together, in `request`, which is good until the
+ * next one. Returns 0, SPOKE_EUNSUPPORTED (the wire cannot carry all of it) or an error of
+ * turn_to().
+ */
+static inline int fill(struct spoke_method *method, struct spokei_conn *conn,
+		       const struct spokei_call_args *args)
+{
+	struct spokei_message *request = &method->request;
+	const struct spokei_buffer *prefix = &method->prefix.bytes;
+	int error = SPOKE_OK;
+
+	request->args = args->values;
+	request->arg_count = args->count;
+	request->attachments = args->attachments;
+	request->two_way = !args->one_way;
+	/* Attachments that the wire cannot carry are rejected, not dropped. */
+	if (SPOKEI_UNLIKELY(!conn->wire->attachments)) {
+		if (args->optional)
+			request->attachments = (struct spoke_value){ NULL, 0 };
+		if (request->version.len || request->group.len || request->attachments.len)
+			return SPOKE_EUNSUPPORTED;
+	}
+	if (SPOKEI_UNLIKELY(method->prefix.wire != conn->wire ||
+			    method->prefix.profile != conn->profile_id))
+		error = spokei_method_turn_to(method, conn);
+	request->prefix = spokei_span(spokei_buffer_data(prefix), spokei_buffer_len(prefix));
+	return error;
+}
+
+static SPOKEI_INLINE int send_as(struct spokei_attempt *attempt, struct spokei_conn *conn,
+				 const struct spokei_call_args *args, spokei_conn_guard_fn guard)
+{
+	struct spoke_method *method = attempt->call->method;
+	struct spokei_pending *pending = &attempt->pending;
+	int error = fill(method, conn, args);
+
+	if (error)
+		return error;
+	/* The rest is set by spokei_conn_call(), or stays as the last attempt has left it. */
+	pending->node.next = NULL;
+	pending->conn = NULL;
+	pending->unsent = NULL;
+	pending->begun_ns = 0;
+	pending->written_ns = 0;
+	pending->timeout_ns = args->timeout_ns;
+	pending->done = attempt_done;
+	attempt->endpoint = NULL;
+	if (SPOKEI_UNLIKELY(guard))
+		error = spokei_conn_call_guarded(conn, pending, &method->request, guard);
+	else
+		error = spokei_conn_call(conn, pending, &method->request);
+	return SPOKEI_UNLIKELY(error == SPOKE_ESTATE) ? SPOKE_EUNAVAILABLE : error;
+}
+
+int spokei_call_send(struct spokei_attempt *attempt, struct spokei_conn *conn,
+		     const struct spokei_call_args *args, spokei_conn_guard_fn guard)
+{
+	return send_as(attempt, conn, args, guard);
+}
+
 /* --- calls that begin */
 
 /* Takes a cell for a call that has not begun. Returns 0, SPOKE_ELIMIT or SPOKE_ENOMEM. */
-static int new_call(struct spoke_method *method, struct spokei_call **ret_call)
+static inline int new_call(struct spoke_method *method, struct spokei_call **ret_call)
 {
 	struct spokei_call *call;
 	void *cell;
@@ -161,17 +267,19 @@ static int new_call(struct spoke_method *method, struct spokei_call **ret_call)
 	return SPOKE_OK;
 }
 
-int spokei_call_begin(struct spoke_method *method, struct spokei_conn *conn,
-		      const struct spokei_call_args *args, struct spokei_call **ret_call)
+/* As spokei_call_begin(). */
+static SPOKEI_INLINE int begin_at(struct spoke_method *method, struct spokei_conn *conn,
+				  const struct spokei_call_args *args,
+				  struct spokei_call **ret_call)
 {
 	struct spokei_call *call;
 	int error = new_call(method, &call);
 
 	if (error)
 		return error;
-	error = spokei_call_send(&call->attempt, conn, args, NULL);
+	error = send_as(&call->attempt, conn, args, NULL);
 	if (error) {
-		spokei_slab_give(&method->caller->calls, call->handle);
+		spokei_slab_give_cell(&method->caller->calls, call);
 		return error;
 	}
 	spokei_figures_count(method->figures, SPOKE_STAT_CALLS);
@@ -179,14 +287,26 @@ int spokei_call_begin(struct spoke_method *method, struct spokei_conn *conn,
 	return SPOKE_OK;
 }
 
-int spokei_call_taken(struct spokei_call *call, spoke_call_done_fn done, void *arg,
-		      struct spoke_call *ret_call)
+int spokei_call_begin(struct spoke_method *method, struct spokei_conn *conn,
+		      const struct spokei_call_args *args, struct spokei_call **ret_call)
+{
+	return begin_at(method, conn, args, ret_call);
+}
+
+static inline int taken(struct spokei_call *call, spoke_call_done_fn done, void *arg,
+			struct spoke_call *ret_call)
 {
 	call->done = done;
 	call->arg = arg;
 	if (ret_call)
 		ret_call->handle = call->handle;
 	return SPOKE_OK;
+}
+
+int spokei_call_taken(struct spokei_call *call, spoke_call_done_fn done, void *arg,
+		      struct spoke_call *ret_call)
+{
+	return taken(call, done, arg, ret_call);
 }
 
 /* --- a call of one attempt */
@@ -214,8 +334,8 @@ static inline bool takes_one(const struct spoke_method *method, const struct spo
 }
 
 /* Begins a call whose only attempt it is. Returns as spoke_call(). */
-static int begin_one(struct spoke_method *method, const struct spokei_call_args *args,
-		     struct spokei_call **ret_call)
+static SPOKEI_INLINE int begin_one(struct spoke_method *method, const struct spokei_call_args *args,
+				   struct spokei_call **ret_call)
 {
 	struct spokei_endpoint *endpoint;
 	struct spokei_conn *conn;
@@ -223,10 +343,10 @@ static int begin_one(struct spoke_method *method, const struct spokei_call_args 
 	int error;
 
 	do {
-		error = spokei_call_pick(method, args, NULL, &endpoint, &conn);
+		error = pick(method, args, NULL, &endpoint, &conn);
 		if (error)
 			return error;
-		error = spokei_call_begin(method, conn, args, &call);
+		error = begin_at(method, conn, args, &call);
 	} while (spokei_call_fits_elsewhere(method->caller, endpoint, error));
 	if (error)
 		return error;
@@ -236,131 +356,6 @@ static int begin_one(struct spoke_method *method, const struct spokei_call_args 
 	spokei_directory_begun(endpoint, endpoint->engine->begin_ns);
 	*ret_call = call;
 	return SPOKE_OK;
-}
-
-/* --- the memory of retry states: a free list of equal blocks; larger ones are allocated one by one
- */
-
-#define BLOCK 1024u    /* bytes */
-#define BLOCKS_MAX 64u /* that are kept */
-#define EXTENSION 64u  /* bytes of two of our pairs, and of the head of a map; without a name */
-
-/* Returns memory for `size` bytes that is not initialised, or NULL. */
-static void *take_block(struct spokei_retry_blocks *blocks, const struct spoke_env *env,
-			size_t size)
-{
-	void *block = blocks->first;
-
-	if (size > BLOCK)
-		return spokei_alloc_unset(env, size);
-	if (block == NULL)
-		return spokei_alloc_unset(env, BLOCK);
-	memcpy(&blocks->first, block, sizeof(blocks->first));
-	blocks->count--;
-	return block;
-}
-
-/* Gives memory back that was taken with the same size. */
-static void give_block(struct spokei_retry_blocks *blocks, const struct spoke_env *env, void *block,
-		       size_t size)
-{
-	if (size > BLOCK) {
-		spokei_free(env, block, 1, size);
-	} else if (blocks->count == BLOCKS_MAX) {
-		spokei_free(env, block, 1, BLOCK);
-	} else {
-		memcpy(block, &blocks->first, sizeof(blocks->first));
-		blocks->first = block;
-		blocks->count++;
-	}
-}
-
-static void free_blocks(struct spokei_retry_blocks *blocks, const struct spoke_env *env)
-{
-	while (blocks->first)
-		spokei_free(env, take_block(blocks, env, BLOCK), 1, BLOCK);
-}
-
-static struct spoke_span copy(unsigned char **at, struct spoke_span from)
-{
-	struct spoke_span span = spokei_span(*at, from.len);
-
-	if (from.len)
-		memcpy(*at, from.data, from.len);
-	*at += from.len;
-	return span;
-}
-
-/* Returns how many bytes our attachments need at most, and the head of the map; 0: there are none.
- */
-static size_t room_for_ours(const struct spokei_call_args *args)
-{
-	size_t room = args->policy && args->policy->repeats ? EXTENSION : 0;
-
-	if (SPOKEI_UNLIKELY(args->lease))
-		room += EXTENSION + spoke_lease_name(*args->lease).len;
-	return room;
-}
-
-/* Copies the arguments of a call. If it repeats its attempts, or is made under a lease, there is
- * room for attachments of ours. Returns NULL without memory. */
-static struct spokei_retry_state *copy_args(struct spokei_retry_blocks *blocks,
-					    const struct spoke_env *env,
-					    const struct spokei_call_args *args)
-{
-	struct spoke_span attachments = { args->attachments.data, args->attachments.len };
-	size_t size = sizeof(struct spokei_retry_state);
-	size_t ours = room_for_ours(args);
-	struct spokei_retry_state *retry;
-	unsigned char *at;
-
-	if (args->values.len > SIZE_MAX / 8 || attachments.len > SIZE_MAX / 8 ||
-	    args->key.len > SIZE_MAX / 8)
-		return NULL;
-	size += args->values.len + attachments.len + args->key.len;
-	if (ours)
-		size += attachments.len + ours;
-	retry = take_block(blocks, env, size);
-	if (retry == NULL)
-		return NULL;
-	at = retry->bytes;
-	retry->state = SPOKEI_CALL_FIRST;
-	retry->ticket = SPOKEI_TICKET_NONE;
-	retry->first_answer = false;
-	retry->size = size;
-	retry->args = *args;
-	retry->args.values = copy(&at, args->values);
-	attachments = copy(&at, attachments);
-	retry->args.attachments = (struct spoke_value){ attachments.data, attachments.len };
-	retry->args.key = copy(&at, args->key);
-	retry->args.lease = NULL; /* the user's */
-	retry->extended = ours ? at : NULL;
-	return retry;
-}
-
-static void free_history(struct spokei_retry_state *retry, const struct spoke_env *env)
-{
-	if (spokei_retry_state_is_leased(retry)) {
-		spokei_lease_use_end(&retry->lease);
-		spokei_task_drop(&retry->lease_end);
-	}
-	while (retry->forks) {
-		struct spokei_fork *fork = retry->forks;
-
-		retry->forks = fork->next;
-		spokei_free(env, fork, 1, sizeof(*fork));
-	}
-	if (retry->tried != retry->few)
-		spokei_free(env, retry->tried, retry->tried_room, sizeof(*retry->tried));
-}
-
-/* Frees a retry state that does not wait, and has no attempt in flight. */
-static void free_retry(struct spokei_retry_blocks *blocks, const struct spoke_env *env,
-		       struct spokei_retry_state *retry)
-{
-	if (retry->state != SPOKEI_CALL_FIRST)
-		free_history(retry, env);
-	give_block(blocks, env, retry, retry->size);
 }
 
 /* --- a call that may take several attempts */
@@ -378,33 +373,13 @@ static int check_kept(const struct spokei_caller *caller, const struct spokei_ca
 	return SPOKE_OK;
 }
 
-static int keep_args(struct spokei_call *call, const struct spokei_call_args *args)
-{
-	struct spokei_caller *caller = call->method->caller;
-
-	call->retry = copy_args(&caller->blocks, caller->engine->env, args);
-	if (call->retry == NULL)
-		return SPOKE_ENOMEM;
-	caller->kept += call->retry->size;
-	return SPOKE_OK;
-}
-
-/* Frees a retry state whose call has ended; NULL is fine. */
-static void forget(struct spokei_caller *caller, struct spokei_retry_state *retry)
-{
-	if (retry == NULL)
-		return;
-	caller->kept -= retry->size;
-	free_retry(&caller->blocks, caller->engine->env, retry);
-}
-
 static void give_up(struct spokei_call *call)
 {
 	SPOKE_ASSERT(!call->limited);
 	struct spokei_caller *caller = call->method->caller;
 
-	forget(caller, call->retry);
-	spokei_slab_give(&caller->calls, call->handle);
+	spokei_retry_state_free(caller, call->retry);
+	spokei_slab_give_cell(&caller->calls, call);
 }
 
 /* Does a call of this method begin with one attempt, and end with the first answer? Then its policy
@@ -443,8 +418,9 @@ static int begin_first(struct spokei_call *call, const struct spoke_lease *lease
 }
 
 /* *ret_excuses: the policy reports a failure as OK. */
-static int begin_kept(struct spoke_method *method, const struct spokei_call_args *args,
-		      struct spokei_call **ret_call, bool *ret_excuses)
+static SPOKEI_NOINLINE int begin_kept(struct spoke_method *method,
+				      const struct spokei_call_args *args,
+				      struct spokei_call **ret_call, bool *ret_excuses)
 {
 	struct spokei_call *call;
 	int error = new_call(method, &call);
@@ -452,8 +428,10 @@ static int begin_kept(struct spoke_method *method, const struct spokei_call_args
 	if (error)
 		return error;
 	error = check_kept(call->method->caller, args);
-	if (error == 0)
-		error = keep_args(call, args);
+	if (error == 0) {
+		call->retry = spokei_retry_state_new(method->caller, args);
+		error = call->retry ? SPOKE_OK : SPOKE_ENOMEM;
+	}
 	if (SPOKEI_LIKELY(error == 0)) {
 		call->excuses = args->policy->excuses;
 		call->retry->first_answer = takes_first_answer(method, args->policy);
@@ -484,10 +462,10 @@ static int begin_answer(struct spoke_method *method, struct spoke_value value, b
 
 	if (error)
 		return error;
-	error = keep_args(call, &args);
-	if (error) {
+	call->retry = spokei_retry_state_new(method->caller, &args);
+	if (call->retry == NULL) {
 		give_up(call);
-		return error;
+		return SPOKE_ENOMEM;
 	}
 	spokei_retry_state_open(call->retry, call);
 	call->retry->fallback = fallback;
@@ -555,26 +533,33 @@ static int refuse(struct spoke_method *method, const struct spoke_result *result
 	return begin_answer(method, result->value, result->fallback, ret_call) ? error : SPOKE_OK;
 }
 
+/* Ends a call that limits and filters allow, and that could not begin. Returns as refuse(). */
+static SPOKEI_NOINLINE int give_up_allowed(struct spoke_method *method, struct passed passed,
+					   bool excuses, int error, struct spokei_call **ret_call)
+{
+	struct spoke_result result = ask_after(method, passed, error);
+
+	settle_error(method, excuses, &result);
+	return refuse(method, &result, error, ret_call);
+}
+
 /* Takes a call that limits and filters allow. */
-static int take_allowed(struct spoke_method *method, const struct spokei_call_args *args,
-			struct passed passed, struct spokei_call **ret_call)
+static SPOKEI_INLINE int take_allowed(struct spoke_method *method,
+				      const struct spokei_call_args *args, struct passed passed,
+				      struct spokei_call **ret_call)
 {
 	bool excuses = args->policy->excuses;
-	struct spoke_result result;
 	int error;
 
 	if (SPOKEI_LIKELY(takes_one(method, args)))
 		error = begin_one(method, args, ret_call);
 	else
 		error = begin_kept(method, args, ret_call, &excuses);
-	if (SPOKEI_LIKELY(error == 0)) {
-		(*ret_call)->filters = (uint8_t)passed.count;
-		(*ret_call)->number = passed.number;
-		return SPOKE_OK;
-	}
-	result = ask_after(method, passed, error);
-	settle_error(method, excuses, &result);
-	return refuse(method, &result, error, ret_call);
+	if (SPOKEI_UNLIKELY(error))
+		return give_up_allowed(method, passed, excuses, error, ret_call);
+	(*ret_call)->filters = (uint8_t)passed.count;
+	(*ret_call)->number = passed.number;
+	return SPOKE_OK;
 }
 
 /* Begins or refuses a call, as filters have decided. */
@@ -655,8 +640,9 @@ static SPOKEI_NOINLINE int take_guarded(struct spoke_method *method,
 	return error;
 }
 
-static int take_call(struct spoke_method *method, struct spoke_span values,
-		     const struct spoke_call_options *options, struct spokei_call **ret_call)
+static SPOKEI_INLINE int take_call(struct spoke_method *method, struct spoke_span values,
+				   const struct spoke_call_options *options,
+				   struct spokei_call **ret_call)
 {
 	struct spokei_caller *caller = method->caller;
 	struct spokei_call_args args;
@@ -664,7 +650,7 @@ static int take_call(struct spoke_method *method, struct spoke_span values,
 
 	if (SPOKEI_UNLIKELY(caller->pushes))
 		return SPOKE_EINVAL;
-	error = spokei_call_prepare(method, values, options, &args);
+	error = prepare(method, values, options, &args);
 	if (error)
 		return error;
 	if (SPOKEI_UNLIKELY(options->lease.leases)) {
@@ -693,7 +679,7 @@ int spoke_call(struct spoke_method *method, struct spoke_span args,
 
 	if (SPOKEI_UNLIKELY(error))
 		return spokei_limits_refuse(method, error, args.len);
-	return spokei_call_taken(call, done, arg, ret_call);
+	return taken(call, done, arg, ret_call);
 }
 
 /* --- arguments made in place: they are packed on the stack, for the time of the call */
@@ -737,7 +723,7 @@ static void ask_filters(const struct spokei_call *call, struct spoke_result *res
 	spokei_filters_after_call(call->method->caller->filters, call->filters, &about, result);
 }
 
-/* --- the end */
+/* --- the end of a call */
 
 static inline void rest_if_idle(struct spokei_caller *caller)
 {
@@ -764,7 +750,7 @@ static SPOKEI_NOINLINE void count_failure(const struct spokei_call *call,
 			     (enum spoke_stat)spokei_error_of(result->error)->stat);
 }
 
-void spokei_call_finish(struct spokei_call *call, struct spoke_result *result)
+static SPOKEI_INLINE void finish(struct spokei_call *call, struct spoke_result *result)
 {
 	struct spokei_caller *caller = call->method->caller;
 	struct spokei_retry_state *retry = call->retry;
@@ -779,14 +765,192 @@ void spokei_call_finish(struct spokei_call *call, struct spoke_result *result)
 		count_failure(call, result);
 	give_limit(call);
 	spokei_task_drop(&call->cancel);
-	spokei_slab_give(&caller->calls, call->handle);
+	spokei_slab_give_cell(&caller->calls, call);
 	/* The texts of the result may lie in the retry state. */
 	if (done)
 		done(arg, result);
-	if (retry)
-		forget(caller, retry);
+	if (SPOKEI_UNLIKELY(retry))
+		spokei_retry_state_free(caller, retry);
 	rest_if_idle(caller);
 }
+
+void spokei_call_finish(struct spokei_call *call, struct spoke_result *result)
+{
+	finish(call, result);
+}
+
+/* --- the end of an attempt */
+
+/* Writes the result of a call that ends without a reply. */
+static SPOKEI_NOINLINE void make_bare_result(const struct spokei_outcome *outcome,
+					     struct spoke_result *ret)
+{
+	const char *reason = outcome->reason;
+
+	*ret = (struct spoke_result){
+		.error = outcome->error,
+		.value = outcome->error ? (struct spoke_value){ NULL, 0 } : spokei_call_nil,
+		.error_text = spokei_span(reason, reason ? strlen(reason) : 0),
+		.written = outcome->written,
+		.queued_ns = outcome->queued_ns,
+		.waited_ns = outcome->waited_ns,
+		.attempts = 1,
+	};
+}
+
+static inline void make_result(const struct spokei_outcome *outcome, struct spoke_result *ret)
+{
+	const struct spokei_message *reply = outcome->reply;
+
+	if (SPOKEI_UNLIKELY(reply == NULL)) {
+		make_bare_result(outcome, ret);
+		return;
+	}
+	ret->error = outcome->error;
+	ret->value = reply->value;
+	ret->attachments = reply->attachments;
+	ret->error_text = reply->error_text;
+	ret->error_class = reply->error_class;
+	ret->error_code = reply->error_code;
+	ret->written = outcome->written;
+	ret->queued_ns = outcome->queued_ns;
+	ret->waited_ns = outcome->waited_ns;
+	ret->attempts = 1;
+	ret->ticket.handle = 0;
+	ret->fallback = false;
+	if (ret->error == SPOKE_OK && ret->value.len == 0)
+		ret->value = spokei_call_nil;
+}
+
+struct spoke_result spokei_call_result(const struct spokei_outcome *outcome)
+{
+	struct spoke_result result;
+
+	make_result(outcome, &result);
+	return result;
+}
+
+/* Returns whether an attempt ended because there was no connection, or none that the peer accepts:
+ * its endpoint may know the reason. */
+static bool lacked_conn(const struct spokei_outcome *outcome)
+{
+	return outcome->reply == NULL && (!outcome->written || outcome->error == SPOKE_EHANDSHAKE);
+}
+
+/* Returns the text of a result for a request that waited for its connection, and did not fit a
+ * frame then. Valid until the next use of the engine. */
+static const char *frame_text(const struct spoke_method *method)
+{
+	const struct spokei_caller *caller = method->caller;
+
+	spokei_why_set(
+		caller->engine,
+		"arguments and names do not fit a frame; frame.max allows %zu bytes, raise it "
+		"on both sides",
+		caller->link->limits.wire.frame_max);
+	return spoke_engine_why(caller->engine);
+}
+
+static void note_timeout(const struct spokei_attempt *attempt, const struct spokei_outcome *outcome)
+{
+	struct spokei_caller *caller = attempt->call->method->caller;
+
+	if (outcome->error != SPOKE_ETIMEOUT && outcome->error != SPOKE_ETIMEOUT_UNSENT)
+		return;
+	spokei_count(caller->engine, SPOKE_STAT_ATTEMPTS_TIMEOUT);
+	spokei_report_timed_out(&caller->report, attempt->endpoint ? attempt->endpoint->name : NULL,
+				attempt->pending.timeout_ns);
+}
+
+/* Is the call without a history, and needs none? */
+static inline bool ends_here(const struct spokei_call *call, int error)
+{
+	if (SPOKEI_LIKELY(call->retry == NULL))
+		return true;
+	return call->retry->state == SPOKEI_CALL_FIRST && (error == SPOKE_OK || call->cancelled);
+}
+
+static SPOKEI_NOINLINE void note_slow(const struct spokei_attempt *attempt,
+				      const struct spokei_outcome *outcome)
+{
+	const struct spokei_slow_row row = {
+		.figures = attempt->call->method->figures,
+		.queued_ns = outcome->queued_ns,
+		.took_ns = outcome->waited_ns,
+		.error = outcome->error,
+	};
+
+	spokei_slow_note(&row, attempt->endpoint ? attempt->endpoint->name : "");
+}
+
+static SPOKEI_NOINLINE void notify_filters(const struct spokei_attempt *attempt,
+					   const struct spokei_outcome *outcome)
+{
+	const struct spokei_call *call = attempt->call;
+	const char *peer = attempt->endpoint ? attempt->endpoint->name : "";
+	const struct spoke_filter_attempt about = {
+		.number = call->number,
+		.service = call->method->service,
+		.method = call->method->request.method,
+		.peer = spokei_span(peer, strlen(peer)),
+		.error = outcome->error,
+		.written = outcome->written,
+		.backup = call->retry && call->retry->state != SPOKEI_CALL_FIRST &&
+			  call->retry->hedged && attempt->pending.backup,
+		.queued_ns = outcome->queued_ns,
+		.waited_ns = outcome->waited_ns,
+	};
+
+	spokei_filters_after_attempt(call->method->caller->filters, call->filters, &about);
+}
+
+/* Notes an attempt that has failed. Returns its outcome, with the reason; `room` is for that. */
+static SPOKEI_NOINLINE const struct spokei_outcome *note_failed(
+	const struct spokei_attempt *attempt, const struct spokei_outcome *outcome,
+	struct spokei_outcome *room)
+{
+	if (attempt->endpoint && lacked_conn(outcome)) {
+		*room = *outcome;
+		room->reason = outcome->error == SPOKE_ETOOLARGE
+				       ? frame_text(attempt->call->method)
+				       : spokei_endpoint_reason(attempt->endpoint);
+		outcome = room;
+	}
+	note_timeout(attempt, outcome);
+	return outcome;
+}
+
+static void attempt_done(struct spokei_pending *pending, const struct spokei_outcome *outcome)
+{
+	const uint64_t took_ns = outcome->queued_ns + outcome->waited_ns;
+	struct spokei_attempt *attempt = spoke_container_of(pending, struct spokei_attempt,
+							    pending);
+	struct spokei_call *call = attempt->call;
+	struct spokei_figures *figures = call->method->figures;
+	struct spokei_outcome room;
+	struct spoke_result result;
+
+	if (SPOKEI_UNLIKELY(outcome->error))
+		outcome = note_failed(attempt, outcome, &room);
+	if (SPOKEI_LIKELY(attempt->endpoint))
+		spokei_directory_ended(attempt->endpoint, outcome->error, took_ns);
+	if (SPOKEI_UNLIKELY(took_ns >= figures->slow_ns))
+		note_slow(attempt, outcome);
+	if (SPOKEI_UNLIKELY(call->filters))
+		notify_filters(attempt, outcome);
+	if (SPOKEI_UNLIKELY(!ends_here(call, outcome->error))) {
+		spokei_call_attempt_ended(attempt, outcome);
+		return;
+	}
+	make_result(outcome, &result);
+	if (SPOKEI_LIKELY(outcome->reply))
+		spokei_histogram_add(&figures->took, took_ns);
+	if (SPOKEI_UNLIKELY(call->cancelled))
+		result = spokei_call_cancelled(&result);
+	finish(call, &result);
+}
+
+/* --- the end of a call with a history */
 
 static void settle(struct spokei_call *call, struct spoke_result *result)
 {
@@ -819,13 +983,13 @@ static void settle(struct spokei_call *call, struct spoke_result *result)
 								     : SPOKEI_REPORT_GIVEN_UP,
 			  result->error, 0);
 	spokei_task_drop(&call->cancel);
-	spokei_slab_give(&caller->calls, call->handle);
+	spokei_slab_give_cell(&caller->calls, call);
 	if (retry->settle)
 		retry->settle(retry->settle_arg, &settled);
 	/* The caller exists until the end of this turn, even if that callback has freed it. */
 	if (caller->settled)
 		caller->settled(caller->settled_arg, &settled);
-	forget(caller, retry);
+	spokei_retry_state_free(caller, retry);
 	rest_if_idle(caller);
 }
 
@@ -1031,5 +1195,5 @@ void spokei_caller_fini(struct spokei_caller *caller)
 		SPOKE_ASSERT(status == SPOKE_WHEEL_OK);
 	}
 	spokei_slab_fini(calls);
-	free_blocks(&caller->blocks, caller->engine->env);
+	spokei_retry_blocks_free(&caller->blocks, caller->engine->env);
 }

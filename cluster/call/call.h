@@ -119,6 +119,13 @@ SPOKE_MUST_USE int spokei_call_pick(struct spoke_method *method,
 				    struct spokei_endpoint **ret_endpoint,
 				    struct spokei_conn **ret_conn);
 
+/* The same without a look at the only endpoint. */
+SPOKE_MUST_USE int spokei_call_pick_among(struct spoke_method *method,
+					  const struct spokei_call_args *args,
+					  const struct spokei_tried *tried,
+					  struct spokei_endpoint **ret_endpoint,
+					  struct spokei_conn **ret_conn);
+
 /* An endpoint had no room for an attempt: may another endpoint have room? */
 bool spokei_call_has_room_elsewhere(const struct spokei_caller *caller,
 				    struct spokei_endpoint *endpoint);

@@ -871,8 +871,8 @@ static enum spoke_ticket_settlement settlement_of(const struct spokei_retry_stat
 
 static inline void note_latency(const struct spokei_retry_state *retry)
 {
-	spokei_figures_answered(retry->call->method->figures,
-				spokei_retry_state_age(retry, caller_of(retry)->engine->begin_ns));
+	spokei_histogram_add(&retry->call->method->figures->took,
+			     spokei_retry_state_age(retry, caller_of(retry)->engine->begin_ns));
 }
 
 static void finish(struct spokei_call *call, const struct spokei_outcome *outcome,

@@ -18,6 +18,8 @@
 #include <stdint.h>
 #include <string.h>
 
+struct spoke_env;
+struct spokei_retry_blocks;
 struct spokei_retry_state;
 
 /* The states of a call that may take several attempts. A call of one attempt needs no state: it is
@@ -128,6 +130,17 @@ struct spokei_retry_state {
 	struct spokei_ending ending; /* opening leaves its texts undefined */
 	unsigned char bytes[];
 };
+
+/* Makes the retry state of a call, with a copy of its arguments. If the call repeats its attempts,
+ * or is made under a lease, there is room for attachments of ours. Returns NULL without memory. */
+struct spokei_retry_state *spokei_retry_state_new(struct spokei_caller *caller,
+						  const struct spokei_call_args *args);
+
+/* Frees a retry state that does not wait, and has no attempt in flight; NULL is fine. */
+void spokei_retry_state_free(struct spokei_caller *caller, struct spokei_retry_state *retry);
+
+/* Frees the blocks that are kept. */
+void spokei_retry_blocks_free(struct spokei_retry_blocks *blocks, const struct spoke_env *env);
 
 /* Opens an empty history; the call is DECIDING. */
 static inline void spokei_retry_state_open(struct spokei_retry_state *retry,

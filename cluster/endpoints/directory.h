@@ -138,11 +138,6 @@ SPOKE_MUST_USE int spokei_directory_fix(struct spokei_directory *directory,
 SPOKE_MUST_USE int spokei_directory_set(struct spokei_directory *directory,
 					const struct spoke_url *urls, size_t count);
 
-/* Returns the only listed endpoint if it is ready and may take a call on its one connection,
- * the usual case; NULL: use spokei_directory_pick(). */
-struct spokei_endpoint *spokei_directory_sole(const struct spokei_directory *directory,
-					      struct spokei_conn **ret_conn);
-
 /*
  * Chooses an endpoint and the connection to call on. Returns 0; ENOPROVIDER: none is listed;
  * EUNAVAILABLE: none can take the call; ELIMIT: all have reached their limit of calls; or, if a

@@ -27,8 +27,12 @@ static void line_changed(void *arg, struct spokei_connector *connector, int erro
 	struct spokei_line *line = arg;
 
 	(void)error;
-	if (line->connector == connector)
-		spokei_directory_changed(line);
+	if (line->connector != connector)
+		return;
+	line->open = spokei_connector_state(connector) == SPOKEI_CONNECTOR_OPEN
+			     ? spokei_connector_conn(connector)
+			     : NULL;
+	spokei_directory_changed(line);
 }
 
 static void line_event(void *arg, const struct spoke_link_event *event)
@@ -50,6 +54,7 @@ void spokei_line_drop(struct spokei_line *line)
 	struct spokei_connector *connector = line->connector;
 
 	line->connector = NULL;
+	line->open = NULL;
 	if (connector)
 		spokei_connector_free(connector);
 }

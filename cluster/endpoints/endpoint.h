@@ -26,6 +26,7 @@ struct spokei_provider_url;
 struct spokei_line {
 	struct spokei_endpoint *endpoint;
 	struct spokei_connector *connector; /* NULL: not made yet, or freed */
+	struct spokei_conn *open;           /* its connection; NULL: it is not open, or is young */
 };
 
 struct spokei_endpoint {

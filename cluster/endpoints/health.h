@@ -13,6 +13,8 @@
 
 #define SPOKEI_SCORE_ONE (UINT32_C(1) << 16)
 #define SPOKEI_SCORE_NS UINT64_C(30000000000) /* older values are ignored */
+#define SPOKEI_SCORE_SHARE 16u
+#define SPOKEI_SCORE_MEAN_MAX_NS (UINT64_C(1) << 48) /* 78 hours */
 
 struct spokei_score {
 	uint64_t mean_ns;   /* weighted mean of answered attempts; 0: none */
@@ -27,7 +29,25 @@ static inline struct spokei_score spokei_score_make(void)
 
 /* Adds a response time. It counts for 1/16 of the mean, and more after a pause, up to all of
  * it after SPOKEI_SCORE_NS. */
-void spokei_score_answered(struct spokei_score *score, uint64_t took_ns, uint64_t now_ns);
+static inline void spokei_score_answered(struct spokei_score *score, uint64_t took_ns,
+					 uint64_t now_ns)
+{
+	uint64_t pause_ns = now_ns - score->seen_ns;
+	uint64_t took = took_ns < SPOKEI_SCORE_MEAN_MAX_NS ? took_ns : SPOKEI_SCORE_MEAN_MAX_NS;
+	/* 0 means "no mean". */
+	int64_t sample = took ? (int64_t)took : 1;
+	int64_t mean = (int64_t)score->mean_ns;
+
+	if (mean == 0 || pause_ns >= SPOKEI_SCORE_NS)
+		mean = sample;
+	else if (pause_ns <= SPOKEI_SCORE_NS / SPOKEI_SCORE_SHARE)
+		mean += (sample - mean) / (int64_t)SPOKEI_SCORE_SHARE;
+	else
+		/* In units of 1/1024, so that it cannot overflow. */
+		mean += (sample - mean) / 1024 * (int64_t)(pause_ns / (SPOKEI_SCORE_NS / 1024));
+	score->mean_ns = mean > 0 ? (uint64_t)mean : 1;
+	score->seen_ns = now_ns;
+}
 
 /* Adds the result of an attempt. */
 static inline void spokei_score_ended(struct spokei_score *score, bool failed)
@@ -85,20 +105,16 @@ static inline void spokei_eject_begun(struct spokei_eject *eject, uint64_t now_n
 bool spokei_eject_failed(struct spokei_eject *eject, const struct spokei_eject_rule *rule,
 			 uint64_t begun_ns, uint64_t now_ns, bool alone, uint64_t dice);
 
-/* The rare case of spokei_eject_answered(): ejected now or recently. */
-bool spokei_eject_forgive(struct spokei_eject *eject, const struct spokei_eject_rule *rule,
-			  uint64_t begun_ns, uint64_t now_ns);
+/* Returns whether it is ejected, or was recently. If not, an answer ends the row of failures only.
+ */
+static inline bool spokei_eject_remembers(const struct spokei_eject *eject)
+{
+	return eject->aside || eject->times > 0;
+}
 
 /* Counts an answered attempt that began at `begun_ns`. Returns whether that ends an ejection. */
-static inline bool spokei_eject_answered(struct spokei_eject *eject,
-					 const struct spokei_eject_rule *rule, uint64_t begun_ns,
-					 uint64_t now_ns)
-{
-	if (eject->aside || eject->times > 0)
-		return spokei_eject_forgive(eject, rule, begun_ns, now_ns);
-	eject->row = 0;
-	return false;
-}
+bool spokei_eject_answered(struct spokei_eject *eject, const struct spokei_eject_rule *rule,
+			   uint64_t begun_ns, uint64_t now_ns);
 
 /* Counts an attempt whose result does not matter. */
 static inline void spokei_eject_over(struct spokei_eject *eject)

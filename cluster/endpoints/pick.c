@@ -341,20 +341,6 @@ static inline int reach(struct spokei_directory *directory, size_t place,
 	return SPOKE_OK;
 }
 
-struct spokei_endpoint *spokei_directory_sole(const struct spokei_directory *directory,
-					      struct spokei_conn **ret_conn)
-{
-	struct spokei_endpoint *sole = directory->sole;
-	const struct spokei_connector *connector = sole ? sole->lines[0].connector : NULL;
-
-	if (SPOKEI_UNLIKELY(connector == NULL ||
-			    spokei_connector_grade(connector) != SPOKEI_GRADE_READY ||
-			    sole->actives >= directory->settings.actives_max))
-		return NULL;
-	*ret_conn = spokei_connector_conn(connector);
-	return sole;
-}
-
 /* Returns 0 without a connection if the arrays were outdated. */
 static inline int pick_once(struct spokei_directory *directory, const struct spokei_ask *ask,
 			    struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
@@ -503,41 +489,59 @@ static void count_failure(struct spokei_endpoint *endpoint, int error, uint64_t 
 	spokei_directory_refresh_later(directory);
 }
 
-static void count_success(struct spokei_endpoint *endpoint, uint64_t begun_ns, uint64_t took_ns)
+/* Counts a success of an endpoint that is ejected, or was. */
+static SPOKEI_NOINLINE void readmit(struct spokei_endpoint *endpoint, uint64_t begun_ns)
 {
 	struct spokei_directory *directory = endpoint->directory;
 	const struct spokei_eject_rule rule = { directory->settings.eject_failures,
 						directory->settings.eject_ns };
-	uint64_t now_ns = endpoint->engine->begin_ns;
 
-	spokei_score_answered(&endpoint->score, took_ns, now_ns);
-	if (!spokei_eject_answered(&endpoint->eject, &rule, begun_ns, now_ns))
+	if (!spokei_eject_answered(&endpoint->eject, &rule, begun_ns, endpoint->engine->begin_ns))
 		return;
 	spokei_event(endpoint->engine, SPOKE_OK, "%s: answers again, no longer ejected",
 		     endpoint->name);
 	spokei_directory_refresh_later(directory);
 }
 
-static void count_outcome(struct spokei_endpoint *endpoint, int error, uint64_t took_ns)
+/* Returns when an attempt began that has ended now. */
+static uint64_t begin_of(const struct spokei_endpoint *endpoint, uint64_t took_ns)
+{
+	uint64_t now_ns = endpoint->engine->begin_ns;
+
+	return took_ns < now_ns ? now_ns - took_ns : 0;
+}
+
+static inline void count_success(struct spokei_endpoint *endpoint, uint64_t took_ns)
+{
+	spokei_score_ended(&endpoint->score, false);
+	spokei_score_answered(&endpoint->score, took_ns, endpoint->engine->begin_ns);
+	if (SPOKEI_UNLIKELY(spokei_eject_remembers(&endpoint->eject)))
+		readmit(endpoint, begin_of(endpoint, took_ns));
+	else
+		endpoint->eject.row = 0;
+}
+
+/* Counts an attempt that was not answered with a value. */
+static SPOKEI_NOINLINE void count_error(struct spokei_endpoint *endpoint, int error,
+					uint64_t took_ns)
 {
 	enum spokei_error_blame blame = (enum spokei_error_blame)spokei_error_of(error)->blame;
-	uint64_t now_ns = endpoint->engine->begin_ns;
-	uint64_t begun_ns = took_ns < now_ns ? now_ns - took_ns : 0;
-	bool answered = blame == SPOKEI_BLAME_ANSWER;
 
+	if (blame == SPOKEI_BLAME_ANSWER) {
+		count_success(endpoint, took_ns);
+		return;
+	}
 	if (blame == SPOKEI_BLAME_NONE) {
 		spokei_eject_over(&endpoint->eject);
 		return;
 	}
-	spokei_score_ended(&endpoint->score, !answered);
-	endpoint->failures += !answered;
-	if (answered)
-		count_success(endpoint, begun_ns, took_ns);
-	else if (blame == SPOKEI_BLAME_REFUSAL ||
-		 (blame == SPOKEI_BLAME_LOSS && is_another_loss(endpoint)))
+	spokei_score_ended(&endpoint->score, true);
+	endpoint->failures++;
+	if (blame == SPOKEI_BLAME_REFUSAL ||
+	    (blame == SPOKEI_BLAME_LOSS && is_another_loss(endpoint)))
 		spokei_eject_over(&endpoint->eject);
 	else
-		count_failure(endpoint, error, begun_ns);
+		count_failure(endpoint, error, begin_of(endpoint, took_ns));
 }
 
 void spokei_directory_ended(struct spokei_endpoint *endpoint, int error, uint64_t took_ns)
@@ -551,7 +555,10 @@ void spokei_directory_ended(struct spokei_endpoint *endpoint, int error, uint64_
 		spokei_endpoint_free_if_over(endpoint);
 		return;
 	}
-	count_outcome(endpoint, error, took_ns);
+	if (SPOKEI_LIKELY(error == SPOKE_OK))
+		count_success(endpoint, took_ns);
+	else
+		count_error(endpoint, error, took_ns);
 	candidates->actives[endpoint->place] = endpoint->actives;
 	candidates->means_ns[endpoint->place] = endpoint->score.mean_ns;
 	candidates->successes[endpoint->place] = endpoint->score.successes;

@@ -218,7 +218,7 @@ struct spokei_conn {
 	uint8_t heard;  /* enum spokei_conn_heard */
 	uint8_t output; /* enum spokei_conn_output */
 	uint8_t paused; /* SPOKEI_PAUSED_... bits; no message is delivered meanwhile */
-	bool doubted;   /* the peer was silent before, and has to answer first */
+	bool doubted;   /* the peer was silent before, and has not answered since */
 	bool readonly;  /* the peer accepts no more requests and sends none */
 	/* It ends with its last call or request: it is FINISHING, or the peer of a consumer sent
 	 * READONLY and waits for the connection's end. */
@@ -439,6 +439,13 @@ static inline bool spokei_conn_ended(const struct spokei_conn *conn)
 static inline bool spokei_conn_suspect(const struct spokei_conn *conn)
 {
 	return conn->idle.misses > 0;
+}
+
+/* Returns whether nothing speaks against a call: it is open, and its peer was never silent. */
+static inline bool spokei_conn_is_ready(const struct spokei_conn *conn)
+{
+	return conn->state == SPOKEI_CONN_OPEN && !spokei_conn_unwritable(conn) &&
+	       !conn->readonly && !conn->doubted && !spokei_conn_suspect(conn);
 }
 
 /* Returns the time since its last byte, as of this turn; UINT64_MAX: none has arrived. */

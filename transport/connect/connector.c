@@ -378,6 +378,7 @@ static void conn_answered(struct spokei_connector *connector)
 	bool was_on_probation = on_probation(connector);
 
 	connector->suspected = false;
+	connector->conn->doubted = false;
 	if (was_on_probation)
 		conn_recovered(connector, SPOKE_EVENT_OF_HEARTBEAT);
 }
