@@ -2,6 +2,7 @@
 /* A gateway: its options, its listeners, its drain and its end. */
 #include "cluster/comet/comet.h"
 #include "cluster/comet/view.h"
+#include "cluster/config/places.h"
 #include "cluster/config/settings.h"
 #include "core/engine/weak.h"
 #include "core/text/option.h"
@@ -373,6 +374,16 @@ static bool make_room(void *arg)
 	return spokei_http_make_room(&comet->http);
 }
 
+/* Others have what their listener had set; clients of unix sockets are no peer of the quota. */
+static void limit_unix(struct spoke_comet *comet, int fd,
+		       const struct spokei_quota_peer *quota_peer)
+{
+	const struct spoke_env *env = comet->engine->env;
+
+	if (quota_peer == NULL && env->net->send_buffer)
+		(void)env->net->send_buffer(env->ctx, fd, comet->with.send_buffer);
+}
+
 static void comet_accept(void *arg, int fd, const struct spoke_address *peer, unsigned marks)
 {
 	struct spoke_comet *comet = arg;
@@ -390,6 +401,7 @@ static void comet_accept(void *arg, int fd, const struct spoke_address *peer, un
 	}
 	door = spokei_http_user(http);
 	door->quota_peer = quota_peer;
+	limit_unix(comet, fd, quota_peer);
 }
 
 static int listen_at(struct spoke_comet *comet, const struct spoke_address *address)
@@ -409,28 +421,17 @@ static int listen_at(struct spoke_comet *comet, const struct spoke_address *addr
 
 static int listen_at_all(struct spoke_comet *comet, const char *list)
 {
-	const struct spoke_env *env = comet->engine->env;
+	struct spoke_address address;
+	struct spoke_span item;
+	int error = SPOKE_OK;
 
-	while (list && *list != '\0') {
-		struct spoke_span item;
-		struct spoke_address address;
-		char text[SPOKEI_HTTP_ADDRESS];
-		int error;
-
-		(void)spokei_option_item(&list, &item);
-		if (item.len == 0 || item.len >= sizeof(text) ||
-		    comet->listener_count == SPOKE_COMET_LISTEN_MAX)
-			return wrong_option(comet->engine, "listen", "1 to 8 addresses");
-		memcpy(text, item.data, item.len);
-		text[item.len] = '\0';
-		if (env->net->parse(env->ctx, text, &address))
-			return wrong_option(comet->engine, "listen",
-					    "numeric addresses, e.g. 127.0.0.1:8080, or unix:PATH");
+	while (error == SPOKE_OK && spokei_option_item(&list, &item)) {
+		if (comet->listener_count == SPOKE_COMET_LISTEN_MAX ||
+		    !spokei_places_read(comet->engine->env, item, &address))
+			return wrong_option(comet->engine, "listen", "1 to 8 numeric addresses");
 		error = listen_at(comet, &address);
-		if (error)
-			return error;
 	}
-	return SPOKE_OK;
+	return error;
 }
 
 static int open_comet(struct spoke_comet *comet, const char *listen)

@@ -1045,16 +1045,6 @@ static uint64_t life_ns(const struct spoke_comet *comet, enum spoke_comet_kind k
 				 comet->with.life_ns / 10 * 11);
 }
 
-/* Others have what their listener had set; clients of unix sockets are no peer of the quota. */
-static void limit_unix(struct spoke_comet *comet, int fd,
-		       const struct spokei_quota_peer *quota_peer)
-{
-	const struct spoke_env *env = comet->engine->env;
-
-	if (quota_peer == NULL && env->net->send_buffer)
-		(void)env->net->send_buffer(env->ctx, fd, comet->with.send_buffer);
-}
-
 struct spokei_comet_conn *spokei_comet_open(struct spoke_comet *comet, enum spoke_comet_kind kind,
 					    struct spokei_comet_user *user, int fd,
 					    struct spokei_quota_peer *quota_peer)
@@ -1076,7 +1066,6 @@ struct spokei_comet_conn *spokei_comet_open(struct spoke_comet *comet, enum spok
 		if (spoke_wheel_schedule(engine->wheel, &conn->timer, comet->timer_class,
 					 due_ns(conn)) == SPOKE_WHEEL_OK) {
 			conn->state = SPOKEI_COMET_OPEN;
-			limit_unix(comet, fd, quota_peer);
 			engine->env->loop->watch(engine->loop, &conn->watch, SPOKE_IO_READ);
 			if (user != comet->nobody)
 				join_user(conn, user);

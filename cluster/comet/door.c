@@ -5,7 +5,6 @@
  * answers to requests that do not become connections, or only for a moment.
  */
 #include "cluster/comet/comet.h"
-#include "core/base/address.h"
 #include "core/base/siphash.h"
 #include "core/text/encoding.h"
 #include "core/text/option.h"
@@ -522,6 +521,19 @@ static struct spoke_span last_client(const struct spokei_http_request *request)
 	return list;
 }
 
+static bool is_proxy(const struct spoke_comet *comet, const struct spoke_address *peer)
+{
+	const struct spokei_machine machine = spokei_machine_of(comet->engine->env, peer);
+	const char *proxies = comet->with.proxies;
+	struct spokei_range range;
+	struct spoke_span item;
+
+	while (spokei_option_item(&proxies, &item))
+		if (spokei_range_read(item, &range) == NULL && spokei_range_has(&range, &machine))
+			return true;
+	return false;
+}
+
 /* Writes the address of a client behind a proxy, with a port; "" if there is no valid one. */
 static void read_client(const struct spokei_http_conn *http,
 			const struct spokei_http_request *request, char client[SPOKEI_COMET_CLIENT])
@@ -530,16 +542,13 @@ static void read_client(const struct spokei_http_conn *http,
 	const struct spoke_comet *comet = spokei_comet_of(http);
 	const struct spoke_env *env = comet->engine->env;
 	struct spoke_address address;
-	char peer[SPOKEI_HTTP_ADDRESS];
 	struct spoke_span last;
 
 	client[0] = '\0';
-	if (comet->with.proxies[0] == '\0')
+	if (!is_proxy(comet, spokei_http_peer_address(http)))
 		return;
-	spokei_http_peer(http, peer);
 	last = last_client(request);
-	if (spokei_guard_listed(spokei_address_host(peer), comet->with.proxies) == 0 ||
-	    last.len == 0 || last.len > 47)
+	if (last.len == 0 || last.len > 47)
 		return;
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
 		(void)snprintf(client, SPOKEI_COMET_CLIENT, "%s%.*s%s", forms[i][0], (int)last.len,

@@ -125,6 +125,18 @@ static int wrong(const char **ret_why, const char *why)
 	return SPOKE_EINVAL;
 }
 
+bool spokei_places_read(const struct spoke_env *env, struct spoke_span text,
+			struct spoke_address *ret)
+{
+	char copy[SPOKEI_PLACES_SHOWN];
+
+	if (text.len >= sizeof(copy))
+		return false;
+	(void)snprintf(copy, sizeof(copy), "%.*s", (int)text.len,
+		       text.len ? (const char *)text.data : "");
+	return env->net->parse(env->ctx, copy, ret) == 0;
+}
+
 /* A name that every machine has; others could change while the provider listens. */
 static const char *number_of(const char *host)
 {

@@ -50,6 +50,10 @@ const struct spokei_wire *spokei_places_wire(const char *scheme);
 /* Finds a mode of TLS by its name. Returns false if there is none. */
 bool spokei_places_tls_mode(const char *text, enum spokei_tls_mode *ret);
 
+/* Reads an address as it is printed: digits with a port, or "unix:" and a path. */
+SPOKE_MUST_USE bool spokei_places_read(const struct spoke_env *env, struct spoke_span text,
+				       struct spoke_address *ret);
+
 /* An address to listen at: digits or a path. */
 struct spokei_listen_place {
 	struct spoke_address address;

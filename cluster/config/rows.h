@@ -356,7 +356,7 @@ SETTING(LEASE_MAX, "lease.max", COUNT, LEASE, "leases asked for and held at one 
 
 /* Gateways for browsers. */
 SETTING(COMET_LISTEN, "comet.listen", LIST, COMET, "addresses of the gateway, e.g. 127.0.0.1:8080",
-	RANGE(1, SPOKE_COMET_LISTEN_MAX), CHECK(check_addresses),
+	RANGE(1, SPOKE_COMET_LISTEN_MAX), CHECK(check_comet_listen),
 	FIELDS(AT(COMET, listen)))
 SETTING(COMET_ORIGINS, "comet.origins", LIST, COMET,
 	"other origins whose pages may connect, e.g. https://shop.example",
@@ -366,8 +366,8 @@ SETTING(COMET_HOSTS, "comet.hosts", LIST, COMET, "names of this host that pages 
 	LIVE, RANGE(1, 64), CHECK(check_hosts),
 	FIELDS(AT(COMET, hosts)))
 SETTING(COMET_PROXIES, "comet.proxies", LIST, COMET,
-	"addresses of proxies whose X-Forwarded-For is believed, e.g. 127.0.0.1",
-	LIVE, RANGE(1, 64), CHECK(check_addresses),
+	"proxies whose X-Forwarded-For is believed: 127.0.0.1, ranges like 10.0.0.0/8, unix",
+	LIVE, RANGE(1, 64), CHECK(check_ranges),
 	FIELDS(AT(COMET, proxies)))
 SETTING(COMET_ANY_CLIENT, "comet.any.client", BOOL, COMET,
 	"allow WebSockets and posts without an origin, which no browser sends",

@@ -184,20 +184,40 @@ static const char *check_hosts(const struct spokei_check *of, const char *value)
 	return spokei_guard_check_names(value, of->why);
 }
 
-static const char *check_addresses(const struct spokei_check *of, const char *value)
+static const char *refuse_entry(const struct spokei_check *of, unsigned number,
+				struct spoke_span entry, const char *wrong)
 {
+	char shown[SPOKEI_PLACES_SHOWN];
+
+	(void)spokei_log_escape(shown, sizeof(shown), entry.data, entry.len);
+	(void)snprintf(of->why, SPOKEI_CHECK_WHY, "entry %u, %s: %s", number, shown, wrong);
+	return of->why;
+}
+
+static const char *check_ranges(const struct spokei_check *of, const char *value)
+{
+	struct spokei_range range;
 	struct spoke_span item;
 
-	(void)of;
-	while (spokei_option_item(&value, &item)) {
-		const char *text = item.data;
-		size_t len = 0;
+	for (unsigned number = 1; spokei_option_item(&value, &item); number++) {
+		const char *wrong = spokei_range_read(item, &range);
 
-		while (len < item.len && text[len] > ' ' && text[len] <= '~')
-			len++;
-		if (len == 0 || len < item.len)
-			return "write addresses without blanks, separated by commas";
+		if (wrong)
+			return refuse_entry(of, number, item, wrong);
 	}
+	return NULL;
+}
+
+static const char *check_comet_listen(const struct spokei_check *of, const char *value)
+{
+	struct spoke_address address;
+	struct spoke_span item;
+
+	for (unsigned number = 1; spokei_option_item(&value, &item); number++)
+		if (!spokei_places_read(of->env, item, &address))
+			return refuse_entry(of, number, item,
+					    "not a numeric address; write e.g. 127.0.0.1:8080 or "
+					    "unix:/run/pages.sock");
 	return NULL;
 }
 
@@ -235,7 +255,7 @@ static const char *check_admin(const struct spokei_check *of, const char *value)
 
 	if (strncmp(value, scheme, sizeof(scheme) - 1) == 0)
 		value += sizeof(scheme) - 1;
-	if (of->env->net->parse(of->env->ctx, value, &address) == 0)
+	if (spokei_places_read(of->env, spokei_span_of(value), &address))
 		return NULL;
 	return "not a numeric address; write e.g. 127.0.0.1:9090, https://10.0.0.1:9090 or "
 	       "unix:/run/page.sock";

@@ -216,9 +216,9 @@ struct spoke_comet_options {
 	 * connection is closed). 0: 64 MiB; at most 2^50 */
 	uint64_t bytes_max;
 	uint32_t send_buffer; /* bytes that the system may queue per connection. 0: 16 KiB */
-	/* Comma-separated addresses without ports of proxies, e.g. "127.0.0.1,::1". A connection
-	 * that they pass on counts, once it is admitted, under the last address of
-	 * X-Forwarded-For, which the proxy has to add. NULL: none */
+	/* Comma-separated addresses without ports and ranges of proxies, e.g. "127.0.0.1,::1", or
+	 * "unix" for unix sockets. A connection that they pass on counts, once it is admitted,
+	 * under the last address of X-Forwarded-For, which the proxy has to add. NULL: none */
 	const char *proxies;
 	/* A document in HTML, at most 1 MiB, which GET / returns; for trying and small programs.
 	 * Others have their pages served by the proxy in front. NULL: none (404) */

@@ -745,7 +745,7 @@ TEST(client_behind_a_proxy_counts_under_its_address)
 	bool ended;
 	int fd;
 
-	options.proxies = "10.1.1.1,127.0.0.1";
+	options.proxies = "10.1.1.1,127.0.0.0/24";
 	options.connections_per_peer_max = 2;
 	cometrig_make(&options);
 	fd = open_from("X-Forwarded-For: 6.6.6.6, 1.2.3.4\r\n");
@@ -906,10 +906,13 @@ TEST(bad_options_are_explained)
 	new_refuses(bad, "option authorize");
 	bad = options;
 	bad.listen = "shop.example:80";
-	new_refuses(bad, "option listen");
+	new_refuses(bad, "option comet.listen: entry 1, shop.example:80: not a numeric address");
 	bad = options;
 	bad.listen = "127.0.0.1:1,,127.0.0.1:2";
-	new_refuses(bad, "option comet.listen");
+	new_refuses(bad, "option comet.listen: entry 2, : not a numeric address");
+	bad = options;
+	bad.proxies = "10.0.0.1,127.0.0.1:80";
+	new_refuses(bad, "option comet.proxies: entry 2, 127.0.0.1:80: not an address");
 	bad = options;
 	bad.connections_per_user_max = 251;
 	new_refuses(bad, "option comet.connections.per.user.max=251: not between");

@@ -59,6 +59,15 @@ TEST(wrong_values_are_errors_of_the_file)
 	assert_null(parse("[comet]\nlife = 1ms\n"));
 	assert_string_equal(told, "a.conf:2: life = 1ms: too small; it goes from 10ms to 480h");
 	assert_null(parse("[comet]\nframes.per.second = 251\n"));
+	assert_null(parse("[comet]\nlisten = 127.0.0.1:0, localhost:0\n"));
+	assert_string_equal(told,
+			    "a.conf:2: listen = 127.0.0.1:0, localhost:0: entry 2, localhost:0: "
+			    "not a numeric address; write e.g. 127.0.0.1:8080 or "
+			    "unix:/run/pages.sock");
+	assert_null(parse("[comet]\nproxies = 10.0.0.0/8, 127.0.0.1:80\n"));
+	assert_string_equal(told, "a.conf:2: proxies = 10.0.0.0/8, 127.0.0.1:80: entry 2, "
+				  "127.0.0.1:80: not an address in digits, a range like "
+				  "10.0.0.0/8, or unix");
 	assert_null(parse("[provider]\nring.messages = 5\n"));
 	assert_non_null(strstr(told, "not allowed here; write ring.messages in [comet]"));
 }
