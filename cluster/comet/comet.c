@@ -30,11 +30,25 @@ static int wrong_option(struct spoke_engine *engine, const char *option, const c
 }
 
 /* Checks values that depend on others. */
-static int check_together(struct spoke_engine *engine, const struct spokei_key_values *values)
+static int check_together(const struct spokei_settings *settings,
+			  const struct spokei_key_values *values)
 {
-	if (values->of[SPOKEI_KEY_COMET_RETRY_MIN] > values->of[SPOKEI_KEY_COMET_RETRY_MAX])
-		return wrong_option(engine, "retry_min_ns", "greater than retry_max_ns");
-	return SPOKE_OK;
+	const bool is_least = values->from[SPOKEI_KEY_COMET_RETRY_MAX] == SPOKEI_FROM_DEFAULT;
+	const enum spokei_key key = is_least ? SPOKEI_KEY_COMET_RETRY_MIN
+					     : SPOKEI_KEY_COMET_RETRY_MAX;
+	const enum spokei_key other = is_least ? SPOKEI_KEY_COMET_RETRY_MAX
+					       : SPOKEI_KEY_COMET_RETRY_MIN;
+	char number[32];
+	char why[64];
+
+	if (values->of[SPOKEI_KEY_COMET_RETRY_MIN] <= values->of[SPOKEI_KEY_COMET_RETRY_MAX])
+		return SPOKE_OK;
+	spokei_key_print(other, values->of[other], false, number, sizeof(number));
+	(void)snprintf(why, sizeof(why), "%s than %s, which is %s", is_least ? "greater" : "less",
+		       spokei_key_in_file(other), number);
+	spokei_config_refuse(settings->file.engine, settings->file.config, values, key,
+			     SPOKE_EINVAL, why);
+	return SPOKE_EINVAL;
 }
 
 /* No key of the file sets the time of the authorizer. */
@@ -131,7 +145,7 @@ static int prepare_settings(void *owner)
 {
 	const struct spoke_comet *comet = owner;
 
-	return check_together(comet->engine, comet->settings->next);
+	return check_together(comet->settings, comet->settings->next);
 }
 
 static const struct spokei_settings_part settings_parts[] = {
@@ -183,7 +197,7 @@ static int read_all(struct spoke_comet *comet, struct spokei_settings *settings,
 	if (error == SPOKE_OK)
 		error = spokei_settings_begin(settings, engine);
 	if (error == SPOKE_OK)
-		error = check_together(engine, &settings->in_force);
+		error = check_together(settings, &settings->in_force);
 	if (error == SPOKE_OK)
 		error = check_authorizer(engine, &comet->with);
 	return error == SPOKE_ERANGE ? SPOKE_EINVAL : error;

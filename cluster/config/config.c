@@ -22,6 +22,7 @@
 #define READ_FIRST 65536u /* bytes */
 #define TOLD_MAX 1048576u /* bytes of all sentences */
 #define RESTART "takes effect after a restart"
+#define SHOWN 96u /* bytes of a value in a message, with the NUL */
 
 /* --- loading */
 
@@ -232,6 +233,47 @@ struct spokei_config_news spokei_config_look(const struct spoke_config *config)
 	news.name = config->name;
 	news.sentence = config->sentence;
 	return news;
+}
+
+/* --- values that are refused */
+
+/* Returns the entry that has set a value, or NULL. */
+static const struct spokei_config_entry *entry_of(const struct spoke_config *config,
+						  const struct spokei_key_values *values,
+						  enum spokei_key key)
+{
+	const size_t count = config && values->from[key] == SPOKEI_FROM_FILE
+				     ? config->file.entry_count
+				     : 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct spokei_config_entry *entry = &config->file.entries[i];
+
+		if (entry->key == key && entry->line == values->line[key])
+			return entry;
+	}
+	return NULL;
+}
+
+void spokei_config_refuse(struct spoke_engine *engine, const struct spoke_config *config,
+			  const struct spokei_key_values *values, enum spokei_key key, int error,
+			  const char *why)
+{
+	const struct spokei_config_entry *entry = entry_of(config, values, key);
+	const char *text = spokei_keys_text(values, key);
+	char sentence[SPOKEI_CONFIG_SENTENCE_MAX];
+	char value[SHOWN];
+
+	if (entry) {
+		spokei_config_file_sentence(config->name, entry, why, sentence, sizeof(sentence));
+		spokei_event(engine, error, "%s", sentence);
+		return;
+	}
+	if (spokei_key_is_text(key))
+		(void)spokei_log_escape(value, sizeof(value), text, strlen(text));
+	else
+		spokei_key_print(key, values->of[key], false, value, sizeof(value));
+	spokei_event(engine, error, "option %s=%s: %s", spokei_keys_name(key), value, why);
 }
 
 /* --- all files of a reload */

@@ -50,6 +50,11 @@ void spokei_config_read_method(const struct spoke_config *config, struct spoke_s
 const char *spokei_config_text(const struct spoke_config *config, enum spokei_section kind,
 			       struct spoke_span name, enum spokei_key key);
 
+/* Records an event that explains why a value is refused, with its line if the file has set it. */
+void spokei_config_refuse(struct spoke_engine *engine, const struct spoke_config *config,
+			  const struct spokei_key_values *values, enum spokei_key key, int error,
+			  const char *why);
+
 /* Reports each key that nothing has read so far, and each section that has only such keys, with a
  * sentence; at level INFO for sections like [lease], because programs may share a file, else WARN.
  */

@@ -725,6 +725,7 @@ static void tell_of_unused(struct spoke_engine *engine, const struct spokei_tls_
 {
 	const char *key = options->ca      ? "tls.ca"
 			  : options->cert  ? "tls.cert"
+			  : options->key   ? "tls.key"
 			  : options->crl   ? "tls.crl"
 			  : options->peers ? "tls.peers"
 					   : NULL;
@@ -747,7 +748,8 @@ int spokei_settings_tls(struct spoke_engine *engine, const struct spokei_tls_sou
 	if (error)
 		return error;
 	options = options_of(sources);
-	if (*ret_mode == SPOKEI_TLS_OFF && (!options.accepts || options.cert == NULL)) {
+	if (*ret_mode == SPOKEI_TLS_OFF &&
+	    (!options.accepts || (options.cert == NULL && options.key == NULL))) {
 		tell_of_unused(engine, sources, &options);
 		return SPOKE_OK;
 	}

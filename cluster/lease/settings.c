@@ -16,21 +16,18 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define NS_PER_MS UINT64_C(1000000)
+#define REASON_MAX 96u /* bytes of a part of a sentence, with the NUL */
 
 /* --- terms */
 
-static int check_guard(uint64_t guard_ns, uint64_t ttl_ns, char why[SPOKEI_LEASE_WHY_MAX])
+static int check_guard(uint64_t guard_ns, uint64_t ttl_ns, char why[REASON_MAX])
 {
-	char guard[32];
 	char ttl[32];
 
 	if (guard_ns < ttl_ns / 2)
 		return SPOKE_OK;
-	spokei_option_print(SPOKEI_OPTION_DURATION, guard_ns, guard, sizeof(guard));
 	spokei_option_print(SPOKEI_OPTION_DURATION, ttl_ns, ttl, sizeof(ttl));
-	(void)snprintf(why, SPOKEI_LEASE_WHY_MAX,
-		       "lease.guard=%s: not less than half of the time to live, which is %s", guard,
-		       ttl);
+	(void)snprintf(why, REASON_MAX, "not less than half of the time to live, which is %s", ttl);
 	return SPOKE_ERANGE;
 }
 
@@ -43,6 +40,7 @@ int spokei_lease_terms(const struct spokei_lease_settings *settings,
 		.ttl_ns = settings->ttl_ns,
 		.wait_ns = settings->wait_ns,
 	};
+	char reason[REASON_MAX];
 	int error;
 
 	if (options && options->wait_ns)
@@ -55,11 +53,12 @@ int spokei_lease_terms(const struct spokei_lease_settings *settings,
 	}
 	/* The store counts in ms. */
 	terms.ttl_ns -= terms.ttl_ns % NS_PER_MS;
-	error = check_guard(settings->guard_ns, terms.ttl_ns, why);
-	if (error)
-		return error;
-	*ret = terms;
-	return SPOKE_OK;
+	error = check_guard(settings->guard_ns, terms.ttl_ns, reason);
+	if (error == SPOKE_OK)
+		*ret = terms;
+	else
+		(void)snprintf(why, SPOKEI_LEASE_WHY_MAX, "the lease's guard: %s", reason);
+	return error;
 }
 
 /* --- numbers */
@@ -68,9 +67,8 @@ static int read_numbers(struct spoke_engine *engine, const struct spoke_leases_o
 			struct spokei_lease_settings *settings)
 {
 	static const struct spoke_span no_name;
-	char why[SPOKEI_LEASE_WHY_MAX];
+	char why[REASON_MAX];
 	struct spokei_key_values *values = &settings->in_force;
-	struct spokei_lease_terms terms;
 	int error;
 
 	spokei_keys_preset(values);
@@ -86,9 +84,10 @@ static int read_numbers(struct spoke_engine *engine, const struct spoke_leases_o
 	/* 0 stands for the default, so no guard at all is one of a nanosecond. */
 	if (values->from[SPOKEI_KEY_LEASE_GUARD] && settings->guard_ns == 0)
 		settings->guard_ns = 1;
-	error = spokei_lease_terms(settings, NULL, &terms, why);
+	error = check_guard(settings->guard_ns, settings->ttl_ns, why);
 	if (error)
-		spokei_event_of(engine, SPOKE_EVENT_OF_LEASE, error, "%s", why);
+		spokei_config_refuse(engine, options->config, values, SPOKEI_KEY_LEASE_GUARD, error,
+				     why);
 	return error;
 }
 

@@ -435,9 +435,9 @@ static int make_filters(struct spoke_provider *provider,
 	if (error == SPOKE_OK)
 		error = spokei_access_init(provider->access, engine, &provider->settings->keys,
 					   options->token, provider->filters);
-	if (error == SPOKE_OK && values->text[SPOKEI_KEY_ACCESS_LOG])
-		error = spokei_access_log_new(engine, values->text[SPOKEI_KEY_ACCESS_LOG],
-					      provider->filters, &provider->access_log);
+	if (error == SPOKE_OK)
+		error = spokei_access_log_new(&provider->settings->keys, provider->filters,
+					      &provider->access_log);
 	return error;
 }
 

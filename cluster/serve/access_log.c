@@ -8,6 +8,7 @@
 #include "core/base/log.h"
 #include "core/base/status.h"
 
+#include "cluster/config/settings.h"
 #include "cluster/filter/filter.h"
 #include "cluster/serve/parts.h"
 #include "core/engine/engine.h"
@@ -376,25 +377,32 @@ void spokei_access_log_refused(struct spokei_access_log *log, const struct spoke
 
 /* --- life */
 
-static int open_file(struct spokei_access_log *log, const char *path)
+/* Explains why the log cannot be made. Returns the error. */
+static int refuse(const struct spokei_settings *settings, int error, const char *why)
+{
+	spokei_config_refuse(settings->file.engine, settings->file.config, &settings->in_force,
+			     SPOKEI_KEY_ACCESS_LOG, error, why);
+	return error;
+}
+
+static int open_file(struct spokei_access_log *log, const struct spokei_settings *settings,
+		     const char *path)
 {
 	const struct spoke_env *env = log->engine->env;
-	char why[SPOKEI_STATUS_TEXT];
+	char status[SPOKEI_STATUS_TEXT];
+	char why[SPOKE_EVENT_TEXT];
 	int error;
 
-	if (env->files == NULL || env->files->append == NULL) {
-		spokei_event(log->engine, SPOKE_EUNSUPPORTED,
-			     "option access_log: the environment cannot append to files; use "
-			     "\"true\"");
-		return SPOKE_EUNSUPPORTED;
-	}
+	if (env->files == NULL || env->files->append == NULL)
+		return refuse(settings, SPOKE_EUNSUPPORTED,
+			      "the environment cannot append to files; use true");
 	error = env->files->append(env->ctx, path, NULL, 0);
 	if (error) {
-		spokei_event(log->engine, SPOKE_ESYSTEM,
-			     "option access_log: %s cannot be written: %s; make its folder, and "
-			     "let this user write there",
-			     shown(path), spokei_status_text(error, why));
-		return SPOKE_ESYSTEM;
+		(void)snprintf(
+			why, sizeof(why),
+			"cannot be written: %s; make its folder, and let this user write there",
+			spokei_status_text(error, status));
+		return refuse(settings, SPOKE_ESYSTEM, why);
 	}
 	log->path_size = strlen(path) + 1;
 	log->path = spokei_alloc(env, 1, log->path_size);
@@ -407,17 +415,19 @@ static int open_file(struct spokei_access_log *log, const char *path)
 	return SPOKE_OK;
 }
 
-int spokei_access_log_new(struct spoke_engine *engine, const char *where,
-			  struct spokei_filters *filters, struct spokei_access_log **ret_log)
+int spokei_access_log_new(const struct spokei_settings *settings, struct spokei_filters *filters,
+			  struct spokei_access_log **ret_log)
 {
+	const char *where = settings->in_force.text[SPOKEI_KEY_ACCESS_LOG];
+	struct spoke_engine *engine = settings->file.engine;
 	struct spokei_access_log *log;
 	int error = SPOKE_OK;
 
-	if (where[0] == '\0') {
-		spokei_event(engine, SPOKE_EINVAL,
-			     "option access_log: use \"true\" or the path of a file");
-		return SPOKE_EINVAL;
-	}
+	*ret_log = NULL;
+	if (where == NULL)
+		return SPOKE_OK;
+	if (where[0] == '\0')
+		return refuse(settings, SPOKE_EINVAL, "write true or the path of a file");
 	log = spokei_alloc(engine->env, 1, sizeof(*log));
 	if (log == NULL)
 		return SPOKE_ENOMEM;
@@ -429,7 +439,7 @@ int spokei_access_log_new(struct spoke_engine *engine, const char *where,
 		.after_request = after_request,
 	};
 	if (strcmp(where, "true") != 0)
-		error = open_file(log, where);
+		error = open_file(log, settings, where);
 	if (error == SPOKE_OK)
 		error = spokei_filters_put_first(filters, engine->env, &log->filter);
 	if (error) {

@@ -16,16 +16,17 @@
 
 #include <stdbool.h>
 
-struct spoke_engine;
 struct spokei_access_log;
 struct spokei_conn;
 struct spokei_filters;
 struct spokei_message;
+struct spokei_settings;
 
-/* Puts the log before all filters. `where`: "true" for the engine's log, else a path, which is
- * copied. Returns 0, SPOKE_EINVAL (empty), SPOKE_EUNSUPPORTED (the environment cannot append to
- * files; an event reports it) or SPOKE_ENOMEM. */
-SPOKE_MUST_USE int spokei_access_log_new(struct spoke_engine *engine, const char *where,
+/* Puts the log that the settings name before all filters: "true" for the engine's log, else a path,
+ * which is copied; without a name *ret_log is NULL. Returns 0, SPOKE_EINVAL (empty),
+ * SPOKE_EUNSUPPORTED (the environment cannot append to files; an event reports it) or
+ * SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_access_log_new(const struct spokei_settings *settings,
 					 struct spokei_filters *filters,
 					 struct spokei_access_log **ret_log);
 

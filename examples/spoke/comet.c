@@ -5,6 +5,7 @@
 #include "examples/spoke/secure.h"
 #include "examples/spoke/settings.h"
 #include "examples/spoke/shown.h"
+#include "examples/spoke/startable.h"
 #include "examples/spoke/tickets.h"
 
 #include <spoke/admin.h>
@@ -25,7 +26,6 @@
 #define VERB "comet"
 #define DRAIN_NS UINT64_C(15000000000)
 #define TICKET_LIFE_NS UINT64_C(30000000000)
-#define PAGE_MAX 1048576u
 
 enum {
 	CHECK,
@@ -232,29 +232,10 @@ static const char *setting(const struct gateway *gateway, const char *key)
 	return spoke_config_get(gateway->config, "comet", key);
 }
 
-/* Reads the document at /. Returns the exit status. */
-static int read_page(struct gateway *gateway)
+static void show_error(void *arg, const char *sentence)
 {
-	const char *path = setting(gateway, "page");
-	FILE *file = path ? fopen(path, "rb") : NULL;
-	size_t len = 0;
-
-	if (!path)
-		return VERB_OK;
-	if (!file)
-		return ending_say(VERB_USAGE, VERB, "%s: page = %s: the file cannot be read",
-				  gateway->path, path);
-	gateway->page = calloc(1, PAGE_MAX + 2);
-	if (gateway->page)
-		len = fread(gateway->page, 1, PAGE_MAX + 1, file);
-	(void)fclose(file);
-	if (!gateway->page)
-		return ending_say(VERB_REMOTE, VERB, "out of memory");
-	if (len > PAGE_MAX || strlen(gateway->page) != len)
-		return ending_say(VERB_USAGE, VERB,
-				  "%s: page = %s: not a text of at most 1048576 bytes",
-				  gateway->path, path);
-	return VERB_OK;
+	(void)arg;
+	(void)ending_say(VERB_USAGE, VERB, "%s", sentence);
 }
 
 /* Reads the settings that the gateway needs. Returns the exit status. */
@@ -277,13 +258,16 @@ static int read_settings(struct gateway *gateway)
 				  "listen = dubbo://127.0.0.1:20881",
 				  gateway->path);
 	}
-	if (!settings_retries_fit(VERB, gateway->path, gateway->config))
-		return VERB_USAGE;
 	life = setting(gateway, "ticket.life");
 	gateway->ticket_life_ns = TICKET_LIFE_NS;
 	if (life && !options_read_duration(life, &gateway->ticket_life_ns))
 		return VERB_USAGE;
-	return read_page(gateway);
+	if (gateway->checks)
+		return startable(gateway->path, gateway->config, show_error, NULL) ? VERB_OK
+										   : VERB_USAGE;
+	return settings_page(gateway->path, gateway->config, show_error, NULL, &gateway->page)
+		       ? VERB_OK
+		       : VERB_USAGE;
 }
 
 /* --- the run */

@@ -6,15 +6,8 @@
 #include "examples/spoke/options.h"
 #include "examples/spoke/settings.h"
 #include "examples/spoke/shown.h"
+#include "examples/spoke/startable.h"
 
-#include <spoke/admin.h>
-#include <spoke/consumer.h>
-#include <spoke/host.h>
-#include <spoke/lease.h>
-#include <spoke/provider.h>
-#include <spoke/stats.h>
-
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,140 +43,6 @@ static void print_wrong(void *arg, const char *sentence)
 	(void)fprintf(stderr, "%s\n", sentence);
 }
 
-/* The registry of the file is not asked. */
-static int open_nothing(struct spoke_engine *engine, const struct spoke_url *url,
-			const struct spoke_registry_up *up, void *arg, void **ret_registry)
-{
-	(void)engine;
-	(void)url;
-	(void)up;
-	*ret_registry = arg;
-	return SPOKE_OK;
-}
-
-static void want_nothing(void *registry, struct spoke_registry_entry *entry)
-{
-	(void)registry;
-	(void)entry;
-}
-
-static void close_nothing(void *registry)
-{
-	(void)registry;
-}
-
-static const struct spoke_registry no_registry = {
-	.scheme = "none",
-	.open = open_nothing,
-	.want = want_nothing,
-	.unwant = want_nothing,
-	.close = close_nothing,
-};
-
-static int connect_nowhere(void *ctx, const struct spoke_address *to, int *ret_fd)
-{
-	(void)ctx;
-	(void)to;
-	(void)ret_fd;
-	return -EACCES;
-}
-
-/* Takes no address of the file, and makes no file of a unix socket. */
-static int listen_elsewhere(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd)
-{
-	const struct spoke_net *net = spoke_host_env()->net;
-	struct spoke_address loopback;
-	const int error = net->parse(ctx, "127.0.0.1:0", &loopback);
-
-	(void)at;
-	return error ? error : net->listen(ctx, &loopback, backlog, ret_fd);
-}
-
-static void handle_nothing(struct spoke_request *request, void *arg)
-{
-	(void)request;
-	(void)arg;
-}
-
-/* Reports why an object was not made. Returns whether it was. */
-static bool is_made(const char *path, const struct spoke_engine *engine, int error)
-{
-	if (!error)
-		return true;
-	(void)fprintf(stderr, "%s: %s\n", path,
-		      engine ? spoke_engine_why(engine) : spoke_strerror(error));
-	return false;
-}
-
-/* Adds a service for each section of one: its tokens and callers are those of requests. */
-static bool add_services(const char *path, struct spoke_engine *engine,
-			 const struct spoke_config *config, struct spoke_provider *provider)
-{
-	static const struct spoke_handler handlers[] = { { .handle = handle_nothing } };
-	bool fine = true;
-
-	for (size_t i = 0; spoke_config_service(config, i); i++) {
-		const struct spoke_service_options service = {
-			.name = spoke_config_service(config, i),
-		};
-
-		fine &= is_made(path, engine, spoke_provider_add(provider, &service, handlers, 1));
-	}
-	return fine;
-}
-
-/* Makes the objects that programs make of the file, at none of its addresses. */
-static bool make_objects(const char *path, struct spoke_engine *engine, struct spoke_config *config)
-{
-	const bool listed = spoke_config_get(config, "registry", "url") != NULL;
-	const struct spoke_registry *registry = listed ? &no_registry : NULL;
-	const struct spoke_provider_options serving = { .config = config,
-							.registry_kind = registry };
-	const struct spoke_consumer_options calling = {
-		.url = listed ? "consumer://any/any" : "dubbo://127.0.0.1:1/any",
-		.config = config,
-		.registry_kind = registry,
-	};
-	const struct spoke_leases_options leasing = {
-		.store = spoke_config_get(config, "lease", "store") ? NULL : "redis://127.0.0.1",
-		.config = config,
-	};
-	const struct spoke_admin_options showing = {
-		.listen = spoke_config_get(config, "engine", "admin"),
-		.config = config,
-	};
-	struct spoke_provider *provider;
-	struct spoke_consumer *consumer;
-	struct spoke_leases *leases;
-	struct spoke_admin *page;
-	bool fine = is_made(path, engine, spoke_provider_new(engine, &serving, &provider));
-
-	fine = fine && add_services(path, engine, config, provider);
-	fine &= is_made(path, engine, spoke_consumer_new(engine, &calling, &consumer));
-	fine &= is_made(path, engine, spoke_leases_new(engine, &leasing, &leases));
-	if (showing.listen)
-		fine &= is_made(path, engine, spoke_admin_new(engine, &showing, &page));
-	return fine;
-}
-
-/* Reports values that do not fit together, and files that cannot be used, as a start would. */
-static bool is_startable(const char *path, struct spoke_config *config)
-{
-	struct spoke_env env = *spoke_host_env();
-	struct spoke_net net = *env.net;
-	const struct spoke_engine_options options = { .env = &env, .log = "off" };
-	struct spoke_engine *engine = NULL;
-	bool fine;
-
-	net.connect = connect_nowhere;
-	net.listen = listen_elsewhere;
-	env.net = &net;
-	fine = is_made(path, NULL, spoke_engine_new(&options, &engine)) &&
-	       make_objects(path, engine, config);
-	spoke_engine_free(engine);
-	return settings_retries_fit("config", path, config) && fine;
-}
-
 static int check(const char *path)
 {
 	struct spoke_config *config;
@@ -193,7 +52,7 @@ static int check(const char *path)
 		return VERB_USAGE;
 	if (spoke_config_load(NULL, path, print_wrong, NULL, &config) != SPOKE_OK)
 		return VERB_REMOTE;
-	fine = is_startable(path, config);
+	fine = startable(path, config, print_wrong, NULL);
 	spoke_config_free(config);
 	if (!fine)
 		return VERB_REMOTE;

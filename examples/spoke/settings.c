@@ -6,9 +6,12 @@
 #include "examples/spoke/shown.h"
 #include "examples/spoke/target.h"
 
-#include <spoke/comet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-#define RETRY_MAX_NS UINT64_C(15000000000) /* the default */
+#define PAGE_MAX 1048576u
+#define SENTENCE_MAX 4608u
 
 static void show_error(void *arg, const char *sentence)
 {
@@ -38,14 +41,29 @@ int settings_load(const char *verb, const char *path, struct spoke_config **ret_
 									       : VERB_OK;
 }
 
-bool settings_retries_fit(const char *verb, const char *path, const struct spoke_config *config)
+bool settings_page(const char *path, const struct spoke_config *config,
+		   spoke_config_message_fn told, void *arg, char **ret_page)
 {
-	struct spoke_comet_options with = { .listen = NULL };
+	const char *name = spoke_config_get(config, "comet", "page");
+	FILE *file = name ? fopen(name, "rb") : NULL;
+	const char *wrong = NULL;
+	char sentence[SENTENCE_MAX];
+	size_t len = 0;
 
-	spoke_config_comet(config, &with);
-	if (with.retry_min_ns <= (with.retry_max_ns ? with.retry_max_ns : RETRY_MAX_NS))
+	*ret_page = file ? calloc(1, PAGE_MAX + 2) : NULL;
+	if (*ret_page)
+		len = fread(*ret_page, 1, PAGE_MAX + 1, file);
+	if (name && !file)
+		wrong = "the file cannot be read";
+	else if (name && !*ret_page)
+		wrong = "out of memory";
+	else if (name && (len > PAGE_MAX || strlen(*ret_page) != len))
+		wrong = "not a text of at most 1048576 bytes";
+	if (file)
+		(void)fclose(file);
+	if (!wrong)
 		return true;
-	(void)ending_say(VERB_USAGE, verb, "%s: [comet]: retry.min is greater than retry.max",
-			 path);
+	(void)snprintf(sentence, sizeof(sentence), "%s: page = %s: %s", path, name, wrong);
+	told(arg, sentence);
 	return false;
 }

@@ -13,7 +13,9 @@ bool settings_is_file(const char *verb, const char *path);
  * VERB_USAGE. Free *ret_config with spoke_config_free(), after the engine. */
 int settings_load(const char *verb, const char *path, struct spoke_config **ret_config);
 
-/* Returns whether retry.min of [comet] is at most retry.max; otherwise prints an error. */
-bool settings_retries_fit(const char *verb, const char *path, const struct spoke_config *config);
+/* Reads the document that [comet] page names; *ret_page NULL: it names none. Free it with free().
+ * Returns true, or calls `told` and returns false. */
+bool settings_page(const char *path, const struct spoke_config *config,
+		   spoke_config_message_fn told, void *arg, char **ret_page);
 
 #endif

@@ -582,7 +582,10 @@ comet() {
 	printf '[comet]\nlisten = 127.0.0.1:0\n' >"$conf"
 	run 2 '' '*\[provider\] has no listen, *' comet --check "$conf"
 	printf 'retry.min = 1m\n[provider]\nlisten = tcp://127.0.0.1:0\n' >>"$conf"
-	run 2 '' '*retry.min is greater than retry.max*' comet --check "$conf"
+	run 2 '' '*comet.conf:3: retry.min = 1m: greater than retry.max, which is 15s*' comet --check "$conf"
+	run 2 '' '*comet.conf:3: retry.min = 1m: greater than retry.max, which is 15s*' comet "$conf"
+	printf '[comet]\nlisten = 127.0.0.1:0\n[provider]\nlisten = tcp://127.0.0.1:0\ntls = on\n' >"$conf"
+	run 2 '' '*tls: *' comet --check "$conf"
 	printf '[comet]\nlisten = 127.0.0.1:0\npage = %s/none\n[provider]\nlisten = tcp://127.0.0.1:0\n' "$work" >"$conf"
 	run 2 '' '*page = *none: the file cannot be read' comet --check "$conf"
 	printf '[comet]\nlisten = 127.0.0.1:0\nlife = 5\n' >"$conf"
@@ -769,7 +772,7 @@ verbs() {
 	printf '[engine]\nadmin = https://127.0.0.1:1\n' >"$work/wrong"
 	run 1 '' '*tls.cert*' config --check "$work/wrong"
 	printf '[provider]\naccess.log = %s/none/log\n' "$work" >"$work/wrong"
-	run 1 '' '*access_log: *none/log cannot be written: *' config --check "$work/wrong"
+	run 1 '' '*wrong:2: access.log = *none/log: cannot be written: *' config --check "$work/wrong"
 	run 2 '' '*--heartbeat=1ms: must be at least 10ms, or 0*' serve --heartbeat 1ms
 	run 2 '' '*--heartbeat=1ms: must be at least 10ms, or 0*' ping h:1 --heartbeat 1ms
 	run 2 '' '*--notify: takes no value' call --notify=1

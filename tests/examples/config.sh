@@ -48,15 +48,19 @@ ends 1 --check "$work"
 refuses() {
 	printf '%b' "$1" >"$work/start.conf"
 	ends 1 --check "$work/start.conf"
-	grep -q "start.conf: .*$2" "$work/err" || fail "$1: $(cat "$work/err")"
+	grep -q "start.conf.*$2" "$work/err" || fail "$1: $(cat "$work/err")"
 }
 refuses '[provider]\ntls = on\n' 'tls'
 refuses '[provider]\nauth = accesskey\n' 'access'
 refuses '[consumer]\nauth = accesskey\n' 'access'
-refuses '[lease]\nttl = 1s\nguard = 900ms\n' 'lease.guard=900ms: not less than half'
+refuses '[lease]\nttl = 1s\nguard = 900ms\n' :3: guard = 900ms: not less than half'
 refuses '[lease]\nuser = x\n' 'a user without a password'
 refuses '[provider]\nauth = accesskey\n[lease]\nuser = x\n' 'a user without a password'
-refuses '[comet]\nretry.min = 10s\nretry.max = 1s\n' 'retry.min is greater than retry.max'
+refuses '[comet]\nretry.min = 10s\nretry.max = 1s\n' :3: retry.max = 1s: less than retry.min, which is 10s'
+refuses '[comet]\nretry.max = 777ms\n' ':2: retry.max = 777ms: less than retry.min, which is 1s'
+refuses '[comet]\nretry.min = 16s\n' ':2: retry.min = 16s: greater than retry.max, which is 15s'
+refuses "[comet]\npage = $work/none\n" "page = $work/none: the file cannot be read"
+refuses "[provider]\ntls.key = $work/none.pem\n" 'tls.cert and tls.key: set both or none'
 refuses "[provider]\ntoken.file = $work/none\n" "$work/none"
 refuses "[consumer]\ntls = on\ntls.ca = $work/none.pem\n" 'none.pem'
 printf '[registry]\nurl = zookeeper://127.0.0.1:1\n[lease]\nstore = redis://127.0.0.1:1\n[provider]\naccess.log = %s\n' \

@@ -924,7 +924,7 @@ TEST(bad_options_are_explained)
 	new_refuses(bad, "option comet.life=");
 	bad = options;
 	bad.retry_min_ns = 16 * SECOND;
-	new_refuses(bad, "option retry_min_ns");
+	new_refuses(bad, "option comet.retry.min=16s: greater than retry.max, which is 15s");
 	bad = options;
 	bad.origins = "https://a https://b";
 	new_refuses(bad, "option comet.origins: ");

@@ -480,7 +480,7 @@ TEST(file_with_errors_changes_nothing)
 	assert_int_equal(retry_of("ann"), 2000);
 	/* Values that are wrong together only. */
 	assert_int_equal(reload("[comet]\nretry.min = 16s\nhosts = b.example\n"), SPOKE_EINVAL);
-	assert_true(has_event("option retry_min_ns of the gateway: greater than retry_max_ns"));
+	assert_true(has_event(":2: retry.min = 16s: greater than retry.max, which is 15s"));
 	assert_int_equal(retry_of("bob"), 2000);
 	assert_has(ask_with("/spoke.js", "a.example", ""), "HTTP/1.1 200 ");
 	assert_int_equal(reload("[comet]\nhosts = a.example:80\nretry.min = 1s\n"), SPOKE_ESYNTAX);

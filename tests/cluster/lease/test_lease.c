@@ -373,7 +373,7 @@ TEST(terms_out_of_range_are_refused)
 		{ { .ttl_ns = UINT64_MAX },
 		  "option lease.ttl=18446744073709551615ns: not between 100ms and 24h" },
 		{ { .ttl_ns = 2 * SECOND },
-		  "lease.guard=1s: not less than half of the time to live, which is 2s" },
+		  "the lease's guard: not less than half of the time to live, which is 2s" },
 	};
 	char why[SPOKEI_LEASE_WHY_MAX];
 

@@ -384,6 +384,7 @@ TEST(option_true_writes_to_engine_log)
 
 	memset(logged, 0, sizeof(logged));
 	rig.faulty[SERVER].env.log = keep_line;
+	assert_int_equal(spoke_engine_log(rig.engines[SERVER], "info"), 0);
 	log_begin(&options);
 	log_serve(30); /* in one turn, and each line is logged */
 	for (const char *at = logged; (at = strstr(at, "\"echo\" 6 OK 0.000\n")) != NULL; at++)
@@ -400,10 +401,10 @@ TEST(empty_path_is_rejected)
 	static const struct spoke_provider_options options = { .access_log = "" };
 
 	assert_int_equal(filterrig_begin(&options), SPOKE_EINVAL);
-	assert_non_null(strstr(spoke_engine_why(rig.engines[SERVER]), "access_log"));
+	assert_non_null(strstr(spoke_engine_why(rig.engines[SERVER]), "access.log"));
 	rig.faulty[SERVER].env.files = NULL;
 	assert_int_equal(filterrig_begin(&log_to_file), SPOKE_EUNSUPPORTED);
-	assert_non_null(strstr(spoke_engine_why(rig.engines[SERVER]), "access_log"));
+	assert_non_null(strstr(spoke_engine_why(rig.engines[SERVER]), "access.log"));
 }
 
 TEST(path_that_cannot_be_written_is_rejected)
@@ -411,8 +412,8 @@ TEST(path_that_cannot_be_written_is_rejected)
 	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_APPEND, 1, -ENOENT);
 	assert_int_equal(filterrig_begin(&log_to_file), SPOKE_ESYSTEM);
 	assert_non_null(strstr(spoke_engine_why(rig.engines[SERVER]),
-			       "option access_log: " LOG_PATH
-			       " cannot be written: No such file or directory"));
+			       "option access.log=" LOG_PATH
+			       ": cannot be written: No such file or directory"));
 	assert_null(log_file());
 	assert_int_equal(filterrig_begin(&log_to_file), 0);
 	assert_null(log_file());
