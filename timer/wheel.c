@@ -711,6 +711,16 @@ static void begin_edge(struct spoke_wheel *wheel, struct spokei_edge edge)
 	show_next(wheel);
 }
 
+void spoke_wheel_rest(struct spoke_wheel *wheel)
+{
+	if (wheel->phase != SPOKEI_WHEEL_RESTING)
+		return;
+	/* It may unmark the cached slot. */
+	spokei_wheel_forget_shared(wheel);
+	wheel->wake = rest_slots(&wheel->slots, wheel->now);
+	show_next(wheel);
+}
+
 /* Goes on to the next half of the edge, or to rest, when the slot under work is empty. */
 static void finish_phase(struct spoke_wheel *wheel)
 {

@@ -581,6 +581,25 @@ RIG_TEST(next_is_the_earliest_deadline_of_any_level)
 	assert_int_equal(rig->logged, 2);
 }
 
+RIG_TEST(a_wheel_at_rest_forgets_timers_that_moved)
+{
+	if (!has_levels_below(rig))
+		return;
+	rig_schedule(rig, 0, FAR);
+	assert_int_equal(spoke_wheel_reschedule(rig->wheel, &rig->items[0].timer, rig_ns(FAR + 3)),
+			 SPOKE_WHEEL_OK);
+	spoke_wheel_rest(rig->wheel);
+	assert_int_equal(next_tick(rig), FAR + 3);
+	assert_int_equal(empty_wakes(rig, FAR + 3), 0);
+	rig_schedule(rig, 1, FAR + 5);
+	assert_true(spoke_wheel_cancel(rig->wheel, &rig->items[1].timer));
+	spoke_wheel_rest(rig->wheel);
+	assert_true(spoke_wheel_next(rig->wheel) == SPOKE_WHEEL_NEVER);
+	rig_schedule(rig, 1, FAR + 5); /* into a slot that was unmarked */
+	assert_int_equal(empty_wakes(rig, FAR + 5), 0);
+	assert_int_equal(rig->logged, 2);
+}
+
 RIG_TEST(next_is_sooner_when_a_timer_moves_within_its_slot)
 {
 	if (!has_levels_below(rig))

@@ -185,6 +185,10 @@ SPOKE_API int spoke_wheel_advance(struct spoke_wheel *wheel, uint64_t now_ns, ui
  */
 SPOKE_API inline uint64_t spoke_wheel_next(const struct spoke_wheel *wheel);
 
+/* Looks for the earliest deadline, as an advance does, so that spoke_wheel_next() forgets timers
+ * that were cancelled or moved. Does nothing during an advance. */
+SPOKE_API void spoke_wheel_rest(struct spoke_wheel *wheel);
+
 /* Returns the time in ns of the last tick whose timers have all fired. */
 SPOKE_API uint64_t spoke_wheel_now(const struct spoke_wheel *wheel);
 
