@@ -4,9 +4,9 @@
  * events, turn after them. Rounds that poll and find nothing, as a spinning loop makes them, cost
  * one epoll_wait() and some clock readings, and are not reported. In a user's loop, check watchers
  * of the highest and the lowest priority call begin and turn around all descriptors; a prepare
- * watcher settles. One absolute timerfd wakes the wheel. It is set again only when the wheel wants
- * to be woken earlier; libev's own timers are not used, because they are twice as late. The
- * owner's thread, except wake().
+ * watcher settles. One absolute timerfd wakes the wheel. It is set at once if the wheel wants to be
+ * woken earlier, and to a later time only before some sleeps; libev's own timers are not used,
+ * because they are twice as late. The owner's thread, except wake().
  *
  * While bytes may come without a descriptor, a look is much cheaper than a poll. Then descriptors
  * are polled only each POLL_NS, and in one of ROUNDS rounds that looks have begun.
@@ -66,13 +66,26 @@ static void grow(struct ev_loop *ev)
 	ev_invoke_pending(ev);
 }
 
+/* Has libev sleep until an event: without a timer of its own for the wall clock, which it makes
+ * with the first periodic watcher and then keeps, it wakes once a minute. */
+static void sleep_long(struct ev_loop *ev)
+{
+	struct ev_periodic once;
+
+	ev_periodic_init(&once, NULL, 0., 3600., NULL);
+	ev_periodic_start(ev, &once);
+	ev_periodic_stop(ev, &once);
+}
+
 /* Creates a loop; free it with ev_loop_destroy(). NULL: the system has no resources. Any thread. */
 static struct ev_loop *new_loop(void)
 {
 	struct ev_loop *ev = ev_loop_new(EVFLAG_AUTO | EVFLAG_NOENV);
 
-	if (ev)
+	if (ev) {
 		grow(ev);
+		sleep_long(ev);
+	}
 	return ev;
 }
 
@@ -80,7 +93,8 @@ static struct ev_loop *new_loop(void)
 
 #define POLL_NS UINT64_C(20000)
 #define ROUNDS 16u
-#define GLANCES 16u /* looks in a row */
+#define GLANCES 16u                  /* looks in a row */
+#define DELAY_NS UINT64_C(100000000) /* from one delay of the timer to the next, at least */
 
 struct host_loop {
 	struct ev_loop *ev;
@@ -93,9 +107,11 @@ struct host_loop {
 	unsigned ready;  /* descriptors served in this round, first in this turn */
 	uint64_t number; /* of the turn */
 	struct spokei_looks looks;
-	uint64_t armed_ns;  /* time the timerfd is set to; UINT64_MAX: not set */
-	uint64_t polled_ns; /* own loop: when a look polled descriptors last */
-	unsigned unpolled;  /* ... and how many rounds have begun without a poll since */
+	uint64_t armed_ns;   /* time the timerfd is set to; UINT64_MAX: not set */
+	uint64_t wanted_ns;  /* ... and that it could be set to, as of the last round */
+	uint64_t delayed_ns; /* when it was set to a later time last */
+	uint64_t polled_ns;  /* own loop: when a look polled descriptors last */
+	unsigned unpolled;   /* ... and how many rounds have begun without a poll since */
 	const struct spoke_loop_up *up;
 	void *arg;
 	struct ev_prepare settle; /* this and the next three: in a user's loop */
@@ -207,6 +223,48 @@ static void turn(struct host_loop *loop)
 	loop->inside--;
 }
 
+static void host_loop_again(void *handle)
+{
+	struct host_loop *loop = handle;
+
+	if (loop->own)
+		loop->at_once = true;
+	else
+		ev_idle_start(loop->ev, &loop->again);
+}
+
+/* Sets the timerfd; UINT64_MAX: to never. */
+static void set_timer(struct host_loop *loop, uint64_t ns)
+{
+	struct itimerspec at = { 0 };
+
+	if (ns != UINT64_MAX) {
+		at.it_value.tv_sec = (time_t)(ns / 1000000000u);
+		at.it_value.tv_nsec = (long)(ns % 1000000000u);
+		if (ns == 0)
+			at.it_value.tv_nsec = 1; /* 0 would mean never */
+	}
+	if (timerfd_settime(loop->timer.fd, TFD_TIMER_ABSTIME, &at, NULL) == 0)
+		loop->armed_ns = ns;
+	else
+		host_loop_again(loop); /* cannot happen; busy is better than asleep */
+}
+
+/* The loop sleeps now, and need not be woken as early as it has once asked for. To be woken in vain
+ * costs one round, and to set the timer before each sleep a system call each. */
+static void delay_timer(struct host_loop *loop)
+{
+	uint64_t now_ns;
+
+	if (loop->wanted_ns <= loop->armed_ns || is_parted(loop))
+		return;
+	now_ns = spokei_clock_now(NULL);
+	if (now_ns - loop->delayed_ns < DELAY_NS)
+		return;
+	loop->delayed_ns = now_ns;
+	set_timer(loop, loop->wanted_ns);
+}
+
 /* Returns whether the loop must not sleep. */
 static bool is_disturbed(struct host_loop *loop)
 {
@@ -221,6 +279,7 @@ static void native_settle(struct ev_loop *ev, struct ev_prepare *watcher, int ev
 
 	(void)events;
 	settle(loop);
+	delay_timer(loop);
 	/* Whether libev sleeps is not known here. */
 	if (is_disturbed(loop))
 		ev_idle_start(ev, &loop->again);
@@ -416,10 +475,13 @@ static void do_round(struct host_loop *loop, bool wait)
 	loop->begun = false;
 	wait = wait && !loop->at_once;
 	loop->at_once = false;
-	if (!wait)
+	if (!wait) {
 		poll(loop);
-	else if (!has_found(loop) && !(is_disturbed(loop) && come(loop, spokei_clock_now(NULL))))
+	} else if (!has_found(loop) &&
+		   !(is_disturbed(loop) && come(loop, spokei_clock_now(NULL)))) {
+		delay_timer(loop);
 		(void)ev_run(loop->ev, EVRUN_ONCE);
+	}
 	if (!loop->begun)
 		begin(loop);
 	turn(loop);
@@ -455,7 +517,7 @@ static int host_loop_open(void *ctx, void *native, const struct spoke_loop_up *u
 	spokei_list_init(&loop->outside);
 	loop->up = up;
 	loop->arg = arg;
-	loop->armed_ns = UINT64_MAX;
+	loop->armed_ns = loop->wanted_ns = UINT64_MAX;
 	if (loop->own) {
 		ev_set_userdata(loop->ev, loop);
 		ev_set_invoke_pending_cb(loop->ev, invoke_pending);
@@ -554,33 +616,13 @@ static void host_loop_watch(void *handle, struct spoke_watch *watch, unsigned io
 	ev_io_start(loop->ev, watcher);
 }
 
-static void host_loop_again(void *handle)
-{
-	struct host_loop *loop = handle;
-
-	if (loop->own)
-		loop->at_once = true;
-	else
-		ev_idle_start(loop->ev, &loop->again);
-}
-
 static void host_loop_wake_at(void *handle, uint64_t ns)
 {
 	struct host_loop *loop = handle;
-	struct itimerspec at = { 0 };
 
-	/* Waking too early costs one round; setting the timer in each round would cost a system
-	 * call each. */
-	if (ns >= loop->armed_ns)
-		return;
-	at.it_value.tv_sec = (time_t)(ns / 1000000000u);
-	at.it_value.tv_nsec = (long)(ns % 1000000000u);
-	if (ns == 0)
-		at.it_value.tv_nsec = 1; /* 0 would mean never */
-	if (timerfd_settime(loop->timer.fd, TFD_TIMER_ABSTIME, &at, NULL) == 0)
-		loop->armed_ns = ns;
-	else
-		host_loop_again(loop); /* cannot happen; busy is better than asleep */
+	loop->wanted_ns = ns;
+	if (ns < loop->armed_ns)
+		set_timer(loop, ns);
 }
 
 static void host_loop_spin(void *handle, uint64_t ns)
