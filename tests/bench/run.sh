@@ -37,7 +37,8 @@
 #   sh tests/bench/run.sh memory [--quick]
 #       Bytes per idle connection and per waiting call, and the cost of a million of them.
 #   sh tests/bench/run.sh idle [--quick]
-#       CPU time of a provider with 10,000 consumers that only send a heartbeat every 10 s.
+#       CPU time of a provider with 10,000 consumers that only send a heartbeat every 10 s, and the waits of
+#       an idle pair in ten minutes that ended for no heartbeat.
 #   sh tests/bench/run.sh lease [--quick]
 #       Leases at a Redis server at a unix socket, next to its bare PING: acquired, handed over, taken
 #       over from a killed process, 10,000 held. Skipped if Redis cannot be installed.

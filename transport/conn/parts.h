@@ -63,6 +63,10 @@ static inline bool spokei_conn_is_listened_to(const struct spokei_conn *conn)
 /* Arms the timer for the next of the connection's times. May close the connection. */
 void spokei_conn_arm(struct spokei_conn *conn);
 
+/* Sets the timer to that time, even if it is later than before: a connection of which only
+ * heartbeats are read causes no turn in vain. May close the connection. */
+void spokei_conn_rearm(struct spokei_conn *conn);
+
 /* Ends a pause of reading: the peer's silence counts from now. May close the connection. */
 void spokei_conn_unpause(struct spokei_conn *conn);
 

@@ -28,9 +28,9 @@ static SPOKEI_NOINLINE void learn_codec(struct spokei_conn *conn, uint8_t codec)
 		conn->probe_codec = codec;
 }
 
-/* Gives back memory that is kept for the next call, because a heartbeat or its answer shows that
- * the connection is idle. Its owner does the same if no connection has called or answered since the
- * heartbeat before. */
+/* Gives back memory that is kept for the next call, and has the timer wait as long as it may,
+ * because a heartbeat or its answer shows that the connection is idle. Its owner gives back memory,
+ * too, if no connection has called or answered since the heartbeat before. */
 static void slim(struct spokei_conn *conn)
 {
 	struct spokei_link *link = conn->link;
@@ -43,6 +43,8 @@ static void slim(struct spokei_conn *conn)
 	/* An empty output buffer needs no memory, even on a busy connection. */
 	spokei_spares_slim(&link->spares, link->engine->env,
 			   link->pending_count > 0 || link->serving_count > 0);
+	if (spoke_timer_armed(&conn->timer)) /* so it does not close */
+		spokei_conn_rearm(conn);
 }
 
 /* Counts an event. Returns how many there were before it in the present minute. */

@@ -118,14 +118,13 @@ static uint64_t next_due(const struct spokei_conn *conn)
 	return due_ns;
 }
 
-/* A timer that is due too early checks and is armed again, so it is moved only if it is too late.
- */
-static void arm(struct spokei_conn *conn, uint64_t due_ns)
+/* Sets the timer, unless `due_ns` is UINT64_MAX. */
+static void set_timer(struct spokei_conn *conn, uint64_t due_ns)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);
 	int status;
 
-	if (due_ns == UINT64_MAX || (spoke_timer_armed(&conn->timer) && conn->due_ns <= due_ns))
+	if (due_ns == UINT64_MAX)
 		return;
 	if (spoke_timer_armed(&conn->timer))
 		status = spoke_wheel_reschedule(engine->wheel, &conn->timer, due_ns);
@@ -136,6 +135,14 @@ static void arm(struct spokei_conn *conn, uint64_t due_ns)
 		conn->due_ns = due_ns;
 	else /* without a timer the connection cannot be checked */
 		spokei_conn_close(conn, spokei_engine_fold(status));
+}
+
+/* A timer that is due too early checks and is armed again, so it is moved only if it is too late.
+ */
+static void arm(struct spokei_conn *conn, uint64_t due_ns)
+{
+	if (!spoke_timer_armed(&conn->timer) || conn->due_ns > due_ns)
+		set_timer(conn, due_ns);
 }
 
 void spokei_conn_arm(struct spokei_conn *conn)
@@ -153,17 +160,18 @@ void spokei_conn_unpause(struct spokei_conn *conn)
 	arm(conn, idle_due(conn));
 }
 
-/* Arms the timer after the times were checked. Times that a late turn did not check come a little
- * later. */
-static void rearm(struct spokei_conn *conn)
+/* Times that a late turn did not check come a little later. */
+void spokei_conn_rearm(struct spokei_conn *conn)
 {
-	uint64_t now_ns = spokei_conn_engine(conn)->begin_ns;
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+	uint64_t now_ns = engine->begin_ns;
 	uint64_t due_ns = next_due(conn);
 
 	if (due_ns <= now_ns)
 		due_ns = earlier(spokei_later(now_ns, GRACE_NS),
 				 earlier(idle_due(conn), answer_due(conn)));
-	arm(conn, due_ns);
+	set_timer(conn, due_ns);
+	spoke_wheel_rest(engine->wheel);
 }
 
 /* --- probes and drain notices */
@@ -422,7 +430,7 @@ static void conn_due(struct spoke_timer *timer, void *arg)
 		return;
 	check_answer(conn);
 	if (conn->state != SPOKEI_CONN_CLOSED)
-		rearm(conn);
+		spokei_conn_rearm(conn);
 }
 
 /*

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cost of idle connections: CPU time of a provider whose consumers send only heartbeats, over
- * two intervals after a warm-up of one. Fails if a connection is lost or a target is missed.
+ * two intervals after a warm-up of one, and the waits of both sides of an idle pair that ended for
+ * no heartbeat. Fails if a connection is lost or a target is missed.
  */
 #include "tests/bench/common/options.h"
 #include "tests/bench/memory/memory.h"
@@ -18,10 +19,14 @@
 #define CROWDS 2u
 #define SHARE_MAX 3.0 /* percent of a core */
 #define INTERVALS 2u  /* measured intervals */
+#define PAIR_NS (600 * SECOND)
+#define PAIR_QUICK_NS (15 * SECOND)
+#define PAIR_WARM_NS (2 * SECOND)
 
 struct idle {
 	unsigned conns;
 	uint64_t heartbeat_ns;
+	uint64_t pair_ns;
 	struct spoke_engine *engine;
 	struct spoke_provider *provider;
 	struct helper helpers[CROWDS];
@@ -50,11 +55,9 @@ static size_t ready_of(struct spoke_consumer *const *consumers, unsigned count)
 	return ready;
 }
 
-/* Reads the port, writes a byte when all are connected, and runs until it is killed. */
-static void play_crowd(void *arg, int in, int out)
+/* Reads the port, and returns an engine with this many connected consumers. */
+static struct spoke_engine *connect_crowd(const struct idle *idle, unsigned count, int in)
 {
-	const struct idle *idle = arg;
-	unsigned count = idle->conns / CROWDS;
 	struct spoke_consumer **consumers = calloc(count, sizeof(struct spoke_consumer *));
 	struct spoke_consumer_options options = { .serialization = SPOKE_SERIALIZATION_MSGPACK,
 						  .heartbeat_ns = idle->heartbeat_ns };
@@ -70,13 +73,24 @@ static void play_crowd(void *arg, int in, int out)
 		must("consumer", spoke_consumer_new(engine, &options, &consumers[i]));
 	while (consumers && ready_of(consumers, count) < count)
 		must("turn", spoke_engine_turn(engine, true));
+	free(consumers);
+	return engine;
+}
+
+/* Writes a byte when all are connected, and runs until it is killed. */
+static void play_crowd(void *arg, int in, int out)
+{
+	const struct idle *idle = arg;
+	struct spoke_engine *engine = connect_crowd(idle, idle->conns / CROWDS, in);
+
 	write_all(out, "r", 1);
 	must("run", spoke_engine_run(engine));
 }
 
 /* --- the provider */
 
-static void serve(struct idle *idle)
+/* Listens, and tells the port to this many helpers. */
+static void serve(struct idle *idle, unsigned helpers)
 {
 	const struct spoke_provider_options options = {
 		.connections_max = idle->conns + 1,
@@ -94,7 +108,7 @@ static void serve(struct idle *idle)
 		die("the provider does not listen");
 	colon = strrchr(text, ':');
 	port = (uint16_t)strtoul(colon ? colon + 1 : "", NULL, 10);
-	for (unsigned i = 0; i < CROWDS; i++)
+	for (unsigned i = 0; i < helpers; i++)
 		helper_tell(&idle->helpers[i], &port, sizeof(port));
 }
 
@@ -113,6 +127,58 @@ static void live_for(struct idle *idle, uint64_t ns)
 		must("turn", spoke_engine_turn(idle->engine, true));
 	(void)spoke_alarm_cancel(&alarm);
 }
+
+/* --- an idle pair */
+
+/* Returns how many waits ended without a message to read or a heartbeat to send. The end of the
+ * time is not one of them. */
+static uint64_t empty_waits(struct spoke_engine *engine, uint64_t ns)
+{
+	struct spoke_alarm alarm = { 0 };
+	uint64_t end_ns = now_ns() + ns;
+	uint64_t waits = 0;
+	uint64_t seen = 0;
+
+	must("alarm", spoke_alarm_after(engine, &alarm, ns, over));
+	while (now_ns() < end_ns) {
+		uint64_t reasons = spoke_stat_get(engine, SPOKE_STAT_MESSAGES_READ) +
+				   spoke_stat_get(engine, SPOKE_STAT_PROBES_WRITTEN);
+
+		waits += reasons == seen;
+		seen = reasons;
+		must("turn", spoke_engine_turn(engine, true));
+	}
+	(void)spoke_alarm_cancel(&alarm);
+	return waits;
+}
+
+static void play_one(void *arg, int in, int out)
+{
+	const struct idle *idle = arg;
+	struct spoke_engine *engine = connect_crowd(idle, 1, in);
+	uint64_t waits;
+
+	(void)empty_waits(engine, PAIR_WARM_NS);
+	waits = empty_waits(engine, idle->pair_ns);
+	write_all(out, &waits, sizeof(waits));
+}
+
+static void measure_pair(struct idle *idle)
+{
+	uint64_t waits[2];
+
+	serve(idle, 1);
+	(void)empty_waits(idle->engine, PAIR_WARM_NS);
+	waits[0] = empty_waits(idle->engine, idle->pair_ns);
+	helper_hear(&idle->helpers[0], idle->engine, &waits[1], sizeof(waits[1]));
+	report("idle_pair_empty_waits", (double)(waits[0] + waits[1]), "", 0);
+	if (waits[0] + waits[1] > 0)
+		die("an idle pair waited in vain");
+	helper_end(&idle->helpers[0]);
+	spoke_engine_free(idle->engine);
+}
+
+/* --- many connections */
 
 static void measure(struct idle *idle)
 {
@@ -149,10 +215,13 @@ int main(int argc, char **argv)
 	options_read(argc, argv, &quick, 1, "[--quick]");
 	idle.conns = is_quick ? 1000 : 10000;
 	idle.heartbeat_ns = (is_quick ? 3 : 10) * SECOND;
+	idle.pair_ns = is_quick ? PAIR_QUICK_NS : PAIR_NS;
 	make_room(idle.conns);
+	helper_start(&idle.helpers[0], play_one, &idle);
+	measure_pair(&idle);
 	for (unsigned i = 0; i < CROWDS; i++)
 		helper_start(&idle.helpers[i], play_crowd, &idle);
-	serve(&idle);
+	serve(&idle, CROWDS);
 	for (unsigned i = 0; i < CROWDS; i++)
 		helper_hear(&idle.helpers[i], idle.engine, &ready, 1);
 	measure(&idle);

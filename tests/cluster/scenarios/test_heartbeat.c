@@ -140,6 +140,38 @@ TEST(an_idle_link_is_asked_and_kept)
 	assert_int_equal(providers_diary.news[0].change, SPOKE_LINK_CONNECTED);
 }
 
+/* Returns the turns of both sides that had neither a message to read nor a heartbeat to send. */
+static uint64_t empty_turns(struct stage *stage)
+{
+	uint64_t reasons = stage_client_stat(stage, SPOKE_STAT_MESSAGES_READ) +
+			   stage_server_stat(stage, SPOKE_STAT_MESSAGES_READ) +
+			   stage_client_stat(stage, SPOKE_STAT_PROBES_WRITTEN) +
+			   stage_server_stat(stage, SPOKE_STAT_PROBES_WRITTEN);
+
+	return stage->client_engine->turn + stage->server_engine->turn - reasons;
+}
+
+/* Over a bare socket, which passes a message on as a whole. */
+TEST(only_heartbeats_turn_an_idle_loop)
+{
+	static const uint64_t both_ns[][2] = { { INTERVAL, 60 * SECOND },
+					       { 60 * SECOND, INTERVAL },
+					       { INTERVAL, INTERVAL } };
+
+	for (size_t i = 0; i < LENGTH(both_ns); i++) {
+		struct stage *stage = begin(state, both_ns[i][0], both_ns[i][1]);
+		uint64_t empty;
+
+		if (stage == NULL || stage->setting->stream)
+			return;
+		pass(stage, 70 * SECOND);
+		empty = empty_turns(stage);
+		pass(stage, 600 * SECOND);
+		assert_int_equal(empty_turns(stage), empty);
+		restart(state);
+	}
+}
+
 TEST(calls_that_come_often_enough_leave_nothing_to_ask)
 {
 	struct stage *stage = begin(state, INTERVAL, INTERVAL);
