@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A slab allocator: chunks of cells, with a free list through the free cells. */
+/* A slab allocator: chunks of cells, with a free list through the free cells. The first chunks are
+ * small, because most slabs need a few cells: of 4, 4, 8, 16 and 32 cells; all others have 64. */
 #include "core/memory/slab.h"
 
 #include "core/memory/hidden.h"
@@ -10,11 +11,28 @@
 
 _Static_assert(HEAD_SIZE % _Alignof(max_align_t) == 0, "a cell is aligned");
 
-static inline struct spokei_slab_head *head_at(const struct spokei_slab *slab, uint32_t index)
-{
-	unsigned char *chunk = slab->chunks[index / SPOKEI_SLAB_CHUNK];
+#define SMALL_CHUNKS 5u /* with SPOKEI_SLAB_CHUNK cells together */
 
-	return (void *)(chunk + index % SPOKEI_SLAB_CHUNK * slab->cell_size);
+/* Returns the index of the first cell of a chunk. */
+static uint32_t first_of(uint32_t chunk)
+{
+	if (chunk >= SMALL_CHUNKS)
+		return (chunk - SMALL_CHUNKS + 1) * SPOKEI_SLAB_CHUNK;
+	return chunk > 0 ? 2u << chunk : 0;
+}
+
+static uint32_t cells_of(uint32_t chunk)
+{
+	return first_of(chunk + 1) - first_of(chunk);
+}
+
+static struct spokei_slab_head *head_at(const struct spokei_slab *slab, uint32_t index)
+{
+	uint32_t chunk = SMALL_CHUNKS - 1 + index / SPOKEI_SLAB_CHUNK;
+
+	while (index < first_of(chunk))
+		chunk--;
+	return (void *)(slab->chunks[chunk] + (index - first_of(chunk)) * slab->cell_size);
 }
 
 void spokei_slab_init(struct spokei_slab *slab, const struct spoke_env *env, size_t size,
@@ -45,8 +63,8 @@ void spokei_slab_fini(struct spokei_slab *slab)
 {
 	SPOKE_ASSERT(slab->count == 0);
 	for (uint32_t i = 0; i < slab->chunk_count; i++) {
-		spokei_show(slab->chunks[i], SPOKEI_SLAB_CHUNK * slab->cell_size);
-		spokei_free(slab->env, slab->chunks[i], SPOKEI_SLAB_CHUNK, slab->cell_size);
+		spokei_show(slab->chunks[i], cells_of(i) * slab->cell_size);
+		spokei_free(slab->env, slab->chunks[i], cells_of(i), slab->cell_size);
 	}
 	spokei_free(slab->env, slab->chunks, slab->chunk_room, sizeof(*slab->chunks));
 	slab->chunks = NULL;
@@ -74,15 +92,16 @@ static bool grow_table(struct spokei_slab *slab)
 
 static bool add_chunk(struct spokei_slab *slab)
 {
+	uint32_t cells = cells_of(slab->chunk_count);
 	unsigned char *chunk;
 
 	if (slab->chunk_count == slab->chunk_room && !grow_table(slab))
 		return false;
-	chunk = spokei_alloc(slab->env, SPOKEI_SLAB_CHUNK, slab->cell_size);
+	chunk = spokei_alloc(slab->env, cells, slab->cell_size);
 	if (chunk == NULL)
 		return false;
 	slab->chunks[slab->chunk_count++] = chunk;
-	for (uint32_t i = 0; i < SPOKEI_SLAB_CHUNK && !slab->lasting; i++)
+	for (uint32_t i = 0; i < cells && !slab->lasting; i++)
 		spokei_hide(chunk + i * slab->cell_size + HEAD_SIZE, slab->cell_size - HEAD_SIZE);
 	return true;
 }
@@ -93,7 +112,7 @@ int spokei_slab_grow(struct spokei_slab *slab)
 
 	if (slab->count >= slab->max)
 		return SPOKE_ELIMIT;
-	if (slab->used == slab->chunk_count * SPOKEI_SLAB_CHUNK && !add_chunk(slab))
+	if (slab->used == first_of(slab->chunk_count) && !add_chunk(slab))
 		return SPOKE_ENOMEM;
 	head = head_at(slab, slab->used);
 	head->handle = slab->used++;

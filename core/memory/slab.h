@@ -10,7 +10,7 @@
 
 #include "core/base/env.h"
 
-#define SPOKEI_SLAB_CHUNK 64u /* cells allocated together */
+#define SPOKEI_SLAB_CHUNK 64u /* cells allocated together, at most */
 
 /* Precedes each cell, and keeps it aligned for any type. */
 struct spokei_slab_head {
