@@ -70,17 +70,39 @@ static void start_at_any(struct spokei_dialer *dialer, unsigned count)
 	dialer->next = (unsigned)(dice % count);
 }
 
+static void forget_addresses(struct spokei_dialer *dialer)
+{
+	spokei_free(dialer->engine->env, dialer->many, dialer->count, sizeof(*dialer->many));
+	dialer->many = NULL;
+	dialer->left = 0;
+}
+
+/* Keeps the addresses of a round; without memory for all only a few. */
+static void keep_addresses(struct spokei_dialer *dialer, const struct spoke_address *found,
+			   unsigned count)
+{
+	struct spoke_address *to = dialer->few;
+
+	if (count > SPOKEI_DIALER_FEW)
+		to = dialer->many = spokei_alloc(dialer->engine->env, count, sizeof(*found));
+	if (to == NULL) {
+		to = dialer->few;
+		count = SPOKEI_DIALER_FEW;
+	}
+	memcpy(to, found, count * sizeof(*found));
+	start_at_any(dialer, count);
+}
+
 static void looked_up(void *arg, const struct spoke_address *found, int count)
 {
 	struct spokei_dialer *dialer = arg;
+	bool over = !spoke_timer_armed(&dialer->timer);
 
 	dialer->resolving = false;
-	if (count > 0) {
-		memcpy(dialer->addresses, found, (unsigned)count * sizeof(*found));
-		start_at_any(dialer, (unsigned)count);
-	} else {
+	if (count > 0 && !over)
+		keep_addresses(dialer, found, (unsigned)count);
+	else if (count <= 0)
 		spokei_count(dialer->engine, SPOKE_STAT_RESOLVES_FAILED);
-	}
 	dialer->up->resolved(dialer, count > 0 ? 0 : count);
 }
 
@@ -88,10 +110,9 @@ int spokei_dialer_resolve(struct spokei_dialer *dialer)
 {
 	int status;
 
-	dialer->left = 0;
+	forget_addresses(dialer);
 	if (dialer->place.fixed) {
-		dialer->addresses[0] = dialer->place.address;
-		start_at_any(dialer, 1);
+		keep_addresses(dialer, &dialer->place.address, 1);
 		return 0;
 	}
 	status = spokei_lookup(dialer->engine, &dialer->place, 1, SPOKEI_DIALER_ADDRESSES,
@@ -106,7 +127,8 @@ int spokei_dialer_resolve(struct spokei_dialer *dialer)
 
 const struct spoke_address *spokei_dialer_next(struct spokei_dialer *dialer)
 {
-	const struct spoke_address *address = &dialer->addresses[dialer->next];
+	const struct spoke_address *all = dialer->many ? dialer->many : dialer->few;
+	const struct spoke_address *address = &all[dialer->next];
 
 	if (dialer->left == 0)
 		return NULL;
@@ -211,5 +233,6 @@ int spokei_dialer_init(struct spokei_dialer *dialer, struct spoke_engine *engine
 void spokei_dialer_fini(struct spokei_dialer *dialer)
 {
 	spokei_dialer_hang_up(dialer);
+	forget_addresses(dialer);
 	(void)spoke_wheel_cancel(dialer->engine->wheel, &dialer->timer);
 }

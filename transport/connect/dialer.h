@@ -17,6 +17,7 @@
 #include <spoke/wheel.h>
 
 #define SPOKEI_DIALER_ADDRESSES 16
+#define SPOKEI_DIALER_FEW 2u /* addresses that need no memory of their own */
 #define SPOKEI_DIALER_MORE 1
 /* How often a timer that only keeps its place on the wheel is armed again. */
 #define SPOKEI_DIALER_REST_NS UINT64_C(3600000000000)
@@ -49,11 +50,12 @@ struct spokei_dialer {
 	struct spoke_timer timer;
 	struct spoke_watch watch; /* its fd: that of the attempt; -1: none is under way */
 	bool resolving;           /* resolved() will be called: the memory has to stay */
-	unsigned count;           /* of `addresses` */
+	unsigned count;           /* of the addresses of this round */
 	unsigned next;            /* index of the next one */
 	unsigned left;            /* addresses of this round that were not tried yet */
 	struct spoke_address to;  /* of the attempt */
-	struct spoke_address addresses[SPOKEI_DIALER_ADDRESSES];
+	struct spoke_address few[SPOKEI_DIALER_FEW];
+	struct spoke_address *many; /* the addresses of a round that are more; else NULL */
 };
 
 /* Prepares a dialer; `place` and `backoff` are set afterwards. Returns 0, or SPOKE_ELIMIT: the
