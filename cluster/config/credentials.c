@@ -163,7 +163,7 @@ bool spokei_token_is_none(const char *tokens)
 struct section {
 	struct spoke_list node;
 	struct spokei_credentials of;
-	struct spokei_credentials next; /* while they are read again */
+	struct spokei_credentials *next; /* while they are read; else NULL */
 	enum spokei_section kind;
 	bool has_options;
 	const struct section *over; /* NULL: none */
@@ -418,23 +418,36 @@ static void complete(const struct spokei_credentials *wide, struct spokei_creden
 	wipe(&narrow);
 }
 
-/* Reads a section into its next credentials, over those that are next, too. After an error they are
- * wiped. */
+static void drop_next(const struct spoke_env *env, struct section *section)
+{
+	if (section->next == NULL)
+		return;
+	wipe(section->next);
+	spokei_free(env, section->next, 1, sizeof(*section->next));
+	section->next = NULL;
+}
+
+/* Reads a section into its next credentials, over those that are next, too. After an error there
+ * are none. */
 static int read_section(const struct spokei_credential_set *set, struct section *section,
 			const struct spokei_credentials *over,
 			const struct spokei_secret_files *files)
 {
 	const struct source source = { .set = set, .section = section, .files = files };
+	const struct spoke_env *env = set->engine->env;
 	int error;
 
-	section->next = (struct spokei_credentials){ .window_ns = 0 };
-	error = read_token(&source, &section->next);
+	drop_next(env, section);
+	section->next = spokei_alloc(env, 1, sizeof(*section->next));
+	if (section->next == NULL)
+		return SPOKE_ENOMEM;
+	error = read_token(&source, section->next);
 	if (error == SPOKE_OK)
-		error = read_access(&source, &section->next);
+		error = read_access(&source, section->next);
 	if (error)
-		wipe(&section->next);
+		drop_next(env, section);
 	else if (over)
-		complete(over, &section->next);
+		complete(over, section->next);
 	return error;
 }
 
@@ -468,13 +481,16 @@ bool spokei_credentials_any(const struct spokei_credential_set *set,
 
 static void watch_again(struct spokei_credential_set *set);
 
-static bool replace(struct section *section, bool takes)
+static bool replace(const struct spoke_env *env, struct section *section, bool takes)
 {
-	bool changed = takes && strcmp(section->of.token, section->next.token) != 0;
+	bool changed;
 
+	if (section->next == NULL)
+		return false;
+	changed = takes && strcmp(section->of.token, section->next->token) != 0;
 	if (takes)
-		section->of = section->next;
-	wipe(&section->next);
+		section->of = *section->next;
+	drop_next(env, section);
 	return changed;
 }
 
@@ -500,7 +516,7 @@ int spokei_credentials_add(struct spokei_credential_set *set,
 		spokei_free(env, added, 1, sizeof(*added) + added->name_len);
 		return error;
 	}
-	(void)replace(added, true);
+	(void)replace(env, added, true);
 	if (of->has_options) {
 		set->same_token = set->token != NULL;
 		set->token = NULL;
@@ -521,7 +537,7 @@ int spokei_credentials_prepare(struct spokei_credential_set *set,
 	     node = node->next) {
 		struct section *section = section_at(node);
 
-		error = read_section(set, section, section->over ? &section->over->next : NULL,
+		error = read_section(set, section, section->over ? section->over->next : NULL,
 				     files);
 	}
 	return error;
@@ -533,7 +549,7 @@ void spokei_credentials_replace(struct spokei_credential_set *set, bool takes)
 
 	set->new_text = false;
 	for (struct spoke_list *node = all->next; node != all; node = node->next)
-		set->new_text |= replace(section_at(node), takes);
+		set->new_text |= replace(set->engine->env, section_at(node), takes);
 	watch_again(set);
 }
 
@@ -709,6 +725,7 @@ void spokei_credentials_fini(struct spokei_credential_set *set)
 
 		spokei_list_remove(&section->node);
 		wipe(&section->of);
+		drop_next(env, section);
 		spokei_free(env, section, 1, sizeof(*section) + section->name_len);
 	}
 }
