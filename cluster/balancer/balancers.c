@@ -2,7 +2,7 @@
 /* The balancers that choose by weight, in the order of <spoke/balancer.h>, and the list of all. */
 #include "cluster/balancer/balancers.h"
 
-#include "cluster/balancer/weights.h"
+#include "cluster/balancer/least.h"
 
 #include <string.h>
 
@@ -31,6 +31,7 @@ void spokei_weights_set(struct spokei_weights *weights,
 {
 	uint64_t sum = sum_of(candidates);
 	unsigned shift = 0;
+	uint32_t *whole;
 	uint32_t *who;
 
 	/* Half the maximum, because the rest is rounded up. */
@@ -40,14 +41,15 @@ void spokei_weights_set(struct spokei_weights *weights,
 		.places = (uint32_t)candidates->count,
 		.even = true,
 	};
-	who = weights->of + 2 * candidates->count;
+	whole = weights->of + candidates->count;
+	who = whole + candidates->count;
 	for (size_t i = 0; i < candidates->count; i++) {
 		uint32_t plain = plain_of(candidates, i, sum == 0);
 		uint32_t weight = plain >> shift;
 
 		if (plain > 0 && weight == 0)
 			weight = 1;
-		weights->of[i] = weight;
+		weights->of[i] = whole[i] = weight;
 		if (weight == 0)
 			continue;
 		who[weights->able++] = (uint32_t)i;
@@ -56,22 +58,30 @@ void spokei_weights_set(struct spokei_weights *weights,
 	}
 }
 
-const uint32_t *spokei_weights_untried(struct spokei_weights *weights,
-				       const struct spoke_balancer_choice *choice)
+void spokei_weights_show(struct spokei_weights *weights, const struct spoke_balancer_choice *choice)
 {
-	uint32_t *rest = weights->of + weights->places;
+	const uint32_t *whole = weights->of + weights->places;
+
+	for (size_t i = 0; i < choice->tried_count; i++)
+		if (choice->tried[i] < weights->places)
+			weights->of[choice->tried[i]] = whole[choice->tried[i]];
+}
+
+bool spokei_weights_hide(struct spokei_weights *weights, const struct spoke_balancer_choice *choice)
+{
 	uint32_t left = weights->able;
 
-	memcpy(rest, weights->of, weights->places * sizeof(*rest));
 	for (size_t i = 0; i < choice->tried_count; i++) {
 		size_t place = choice->tried[i];
 
-		if (place >= weights->places || rest[place] == 0)
+		if (place >= weights->places || weights->of[place] == 0)
 			continue;
-		rest[place] = 0;
+		weights->of[place] = 0;
 		left--;
 	}
-	return left > 0 ? rest : weights->of;
+	if (left == 0)
+		spokei_weights_show(weights, choice);
+	return left < weights->able && left > 0;
 }
 
 /* The memory of a balancer that needs the weights alone. */
@@ -134,12 +144,16 @@ static uint32_t look_up(const uint32_t *sums, uint32_t count, uint32_t lot)
 static size_t pick_untried(struct spokei_weights *weights,
 			   const struct spoke_balancer_choice *choice)
 {
-	const uint32_t *rest = spokei_weights_untried(weights, choice);
 	uint32_t sum = 0;
+	size_t place;
 
+	(void)spokei_weights_hide(weights, choice);
 	for (uint32_t i = 0; i < weights->places; i++)
-		sum += rest[i];
-	return spokei_weights_draw(rest, weights->places, spokei_dice_below(choice->dice, sum));
+		sum += weights->of[i];
+	place = spokei_weights_draw(weights->of, weights->places,
+				    spokei_dice_below(choice->dice, sum));
+	spokei_weights_show(weights, choice);
+	return place;
 }
 
 static size_t random_pick(void *memory, const struct spoke_balancer_candidates *candidates,
@@ -168,265 +182,60 @@ const struct spoke_balancer spoke_balancer_random = {
 	.pick = random_pick,
 };
 
-/* --- in turn */
-
-/*
- * Chooses each place in turn, in proportion to its weight, evenly mixed: every account gains its
- * weight, the first place with the largest account is chosen and pays the sum of all weights.
- * With equal weights that is plain round robin, and needs no accounts.
- *
- * A place that returns starts with an empty account. The remaining places keep theirs, minus the
- * common part, so that a new place is neither preferred nor delayed.
- */
-
-#define ABSENT INT32_MIN /* the account of a place without a weight: never the largest */
-
-/* The balancer's memory after the weights. */
-struct turns {
-	uint32_t next; /* with equal weights: the turn, as an index into the list of weighted places
-			*/
-	uint32_t after;  /* the place chosen last, plus 1; 0: none yet */
-	int32_t funds[]; /* one account per place; all 0 while weights are equal */
-};
-
-static size_t round_robin_room(size_t count)
-{
-	size_t size = spokei_weights_room(count, sizeof(int32_t));
-
-	return size == SIZE_MAX ? size : size + sizeof(struct turns);
-}
-
-/* Returns the average account of the places that were there before. */
-static int64_t average(const struct spokei_weights *weights, const struct turns *turns)
-{
-	int64_t sum = 0;
-	int64_t count = 0;
-
-	for (uint32_t i = 0; i < weights->places; i++) {
-		if (weights->of[i] == 0 || turns->funds[i] == ABSENT)
-			continue;
-		sum += turns->funds[i];
-		count++;
-	}
-	return count > 0 ? sum / count : 0;
-}
-
-static int32_t settled(const struct spokei_weights *weights, int32_t funds, int64_t common)
-{
-	int64_t rest = funds == ABSENT ? 0 : funds - common;
-	int64_t most = weights->total;
-
-	return (int32_t)(rest > most ? most : rest < -most ? -most : rest);
-}
-
-static void round_robin_changed(void *memory, const struct spoke_balancer_candidates *candidates,
-				bool fresh)
-{
-	struct spokei_weights *weights = memory;
-	const uint32_t *places;
-	struct turns *turns;
-	int64_t common;
-
-	(void)fresh;
-	spokei_weights_set(weights, candidates);
-	turns = spokei_weights_behind(weights);
-	common = average(weights, turns);
-	for (uint32_t i = 0; i < weights->places; i++) {
-		if (weights->even)
-			turns->funds[i] = 0;
-		else if (weights->of[i] == 0)
-			turns->funds[i] = ABSENT;
-		else
-			turns->funds[i] = settled(weights, turns->funds[i], common);
-	}
-	places = spokei_weights_places(weights);
-	turns->next = 0;
-	while (turns->next < weights->able && places[turns->next] < turns->after)
-		turns->next++;
-}
-
-/* Plain round robin; skips places without a weight in `weights`. */
-static size_t pick_next(struct spokei_weights *all, struct turns *turns, const uint32_t *weights)
-{
-	const uint32_t *places = spokei_weights_places(all);
-
-	for (uint32_t i = 0; i < all->able; i++) {
-		uint32_t at = turns->next < all->able ? turns->next : 0;
-
-		turns->next = at + 1;
-		if (weights[places[at]] > 0)
-			return places[at];
-	}
-	return SPOKE_NO_ENDPOINT;
-}
-
-/* Adds the weights to the accounts. Returns the largest account. */
-static int32_t gain(int32_t *restrict funds, const uint32_t *restrict weights, size_t count)
-{
-	int32_t most = ABSENT;
-
-	for (size_t i = 0; i < count; i++) {
-		int32_t mine = funds[i] + (int32_t)weights[i];
-
-		funds[i] = mine;
-		most = mine > most ? mine : most;
-	}
-	return most;
-}
-
-#define ACCOUNTS 16u
-
-/* Returns the first place with this account. There is one. */
-static size_t find_account(const int32_t *funds, size_t count, int32_t most)
-{
-	size_t at = 0;
-
-	for (; at + ACCOUNTS <= count; at += ACCOUNTS) {
-		int32_t hits = 0;
-
-		for (size_t i = 0; i < ACCOUNTS; i++)
-			hits |= funds[at + i] == most;
-		if (hits)
-			break;
-	}
-	while (at < count && funds[at] != most)
-		at++;
-	return at < count ? at : SPOKE_NO_ENDPOINT;
-}
-
-/* Chooses the place with the largest account among those in `weights`, of which there is at
- * least one. */
-static size_t find_among(const int32_t *funds, size_t count, const uint32_t *weights)
-{
-	size_t best = SPOKE_NO_ENDPOINT;
-
-	for (size_t i = 0; i < count; i++)
-		if (weights[i] > 0 && (best == SPOKE_NO_ENDPOINT || funds[i] > funds[best]))
-			best = i;
-	return best;
-}
-
-static size_t round_robin_pick(void *memory, const struct spoke_balancer_candidates *candidates,
-			       const struct spoke_balancer_choice *choice)
-{
-	struct spokei_weights *all = memory;
-	struct turns *turns = spokei_weights_behind(all);
-	const uint32_t *weights = spokei_weights_for(all, choice);
-	int32_t most;
-	size_t place;
-
-	(void)candidates;
-	if (all->able == 0)
-		return SPOKE_NO_ENDPOINT;
-	if (all->even) {
-		place = pick_next(all, turns, weights);
-	} else {
-		most = gain(turns->funds, all->of, all->places);
-		place = weights == all->of ? find_account(turns->funds, all->places, most)
-					   : find_among(turns->funds, all->places, weights);
-		turns->funds[place] -= (int32_t)all->total;
-	}
-	turns->after = (uint32_t)place + 1;
-	return place;
-}
-
-const struct spoke_balancer spoke_balancer_round_robin = {
-	.name = "roundrobin",
-	.room = round_robin_room,
-	.changed = round_robin_changed,
-	.pick = round_robin_pick,
-};
-
 /* --- fewest calls in flight */
 
-/*
- * Chooses the place with the fewest calls in flight, among equals by weight. The loops have no
- * branches that depend on data, because branch prediction would fail.
- */
+/* Chooses the place with the fewest calls in flight, among equals by weight. The memory: the tree,
+ * then the weights. */
 
-/* Returns all bits set if the condition is true. */
-static uint32_t mask_if(bool is_so)
+static size_t least_active_room(size_t count)
 {
-	return 0 - (uint32_t)is_so;
+	return spokei_least_room(1, count);
 }
 
-/* Returns the fewest calls in flight at any place with a weight. */
-static uint32_t fewest(const uint32_t *actives, const uint32_t *weights, size_t count)
+static void keys_of_actives(const struct spoke_balancer_candidates *candidates, size_t from,
+			    size_t count, uint64_t *keys)
 {
-	uint32_t least = UINT32_MAX;
-
-	for (size_t i = 0; i < count; i++) {
-		uint32_t load = actives[i] | mask_if(weights[i] == 0);
-
-		least = load < least ? load : least;
-	}
-	return least;
-}
-
-/* Returns the sum of the weights of all places with this many calls. */
-static uint32_t weight_at(const uint32_t *actives, const uint32_t *weights, size_t count,
-			  uint32_t least)
-{
-	uint32_t sum = 0;
-
 	for (size_t i = 0; i < count; i++)
-		sum += weights[i] & mask_if(actives[i] == least);
-	return sum;
+		keys[i] = candidates->actives[from + i];
 }
 
-/* Block size for which compilers generate vector code. */
-#define PLACES 20u
-
-/* Returns how many places come before the one at which the sum of weights passes `lot`. */
-static size_t count_before(const uint32_t *actives, const uint32_t *weights, size_t count,
-			   uint32_t least, uint32_t lot)
+static struct spokei_least actives_in(void *memory,
+				      const struct spoke_balancer_candidates *candidates)
 {
-	uint32_t sum = 0;
-	size_t before = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		sum += weights[i] & mask_if(actives[i] == least);
-		before += sum <= lot;
-	}
-	return before;
+	return spokei_least_at(memory, 1, 0, candidates, keys_of_actives);
 }
 
-/* Same as spokei_weights_draw(), among the places with this many calls. Skips whole blocks. */
-static size_t least_active_draw(const uint32_t *actives, const uint32_t *weights, size_t count,
-				uint32_t least, uint32_t lot)
+static void least_active_changed(void *memory, const struct spoke_balancer_candidates *candidates,
+				 bool fresh)
 {
-	size_t at = 0;
+	const struct spokei_least least = actives_in(memory, candidates);
 
-	for (; at + PLACES <= count; at += PLACES) {
-		uint32_t sum = weight_at(actives + at, weights + at, PLACES, least);
+	(void)fresh;
+	spokei_weights_set(least.weights, candidates);
+	spokei_least_build(&least);
+}
 
-		if (lot < sum)
-			return at + count_before(actives + at, weights + at, PLACES, least, lot);
-		lot -= sum;
-	}
-	at += count_before(actives + at, weights + at, count - at, least, lot);
-	return at < count ? at : SPOKE_NO_ENDPOINT;
+static void least_active_moved(void *memory, const struct spoke_balancer_candidates *candidates,
+			       size_t place)
+{
+	const struct spokei_least least = actives_in(memory, candidates);
+
+	spokei_least_update(&least, place);
 }
 
 static size_t least_active_pick(void *memory, const struct spoke_balancer_candidates *candidates,
 				const struct spoke_balancer_choice *choice)
 {
-	struct spokei_weights *all = memory;
-	const uint32_t *weights = spokei_weights_for(all, choice);
-	const uint32_t *actives = candidates->actives;
-	uint32_t least;
-	uint32_t sum;
+	const struct spokei_least least = actives_in(memory, candidates);
 
-	least = fewest(actives, weights, all->places);
-	sum = weight_at(actives, weights, all->places, least);
-	return least_active_draw(actives, weights, all->places, least,
-				 spokei_dice_below(choice->dice, sum));
+	return spokei_least_pick(&least, NULL, choice);
 }
 
 const struct spoke_balancer spoke_balancer_least_active = {
 	.name = "leastactive",
-	.room = weights_room,
-	.changed = weights_changed,
+	.room = least_active_room,
+	.changed = least_active_changed,
+	.moved = least_active_moved,
 	.pick = least_active_pick,
 };
 
@@ -435,7 +244,8 @@ const struct spoke_balancer spoke_balancer_least_active = {
 /*
  * Chooses the smallest product of mean response time and calls in flight (counting the new one),
  * among equals by weight. The speed of a place without a mean is unknown: it gets a call at once,
- * but one call at a time and one per timeout. Otherwise it comes after all places with a mean.
+ * but one call at a time and one per timeout; of several such places the one chosen longest ago.
+ * Otherwise it comes after all places with a mean.
  *
  * Means are capped at 9 minutes, calls in flight at 16 million.
  */
@@ -444,133 +254,98 @@ const struct spoke_balancer spoke_balancer_least_active = {
 #define ACTIVES_MAX ((UINT32_C(1) << 24) - 1)
 #define UNKNOWN (UINT64_C(1) << 63) /* larger than any product */
 
-/* The memory: a product per place, computed for each choice; then the weights. */
-static struct spokei_weights *weights_of(void *memory, size_t count)
+static uint64_t least_of(uint64_t one, uint64_t other)
 {
-	return (void *)((uint64_t *)memory + count);
+	return one < other ? one : other;
+}
+
+static void keys_of_products(const struct spoke_balancer_candidates *candidates, size_t from,
+			     size_t count, uint64_t *keys)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint64_t mean = least_of(candidates->means_ns[from + i], MEAN_MAX);
+		uint64_t calls = least_of(candidates->actives[from + i], ACTIVES_MAX);
+
+		keys[i] = mean > 0 ? mean * (calls + 1) : UNKNOWN + calls;
+	}
+}
+
+/* When the idle places without a mean were chosen. */
+static void keys_of_unknown(const struct spoke_balancer_candidates *candidates, size_t from,
+			    size_t count, uint64_t *keys)
+{
+	for (size_t i = 0; i < count; i++) {
+		bool known = candidates->means_ns[from + i] > 0 ||
+			     candidates->actives[from + i] > 0;
+
+		keys[i] = known ? UINT64_MAX : candidates->chosen_ns[from + i];
+	}
+}
+
+/* The memory: both trees, then the weights. */
+static struct spokei_least products_in(void *memory,
+				       const struct spoke_balancer_candidates *candidates)
+{
+	return spokei_least_at(memory, 2, 0, candidates, keys_of_products);
+}
+
+static struct spokei_least unknown_in(void *memory,
+				      const struct spoke_balancer_candidates *candidates)
+{
+	return spokei_least_at(memory, 2, 1, candidates, keys_of_unknown);
 }
 
 static size_t shortest_response_room(size_t count)
 {
-	return spokei_weights_room(count, sizeof(uint64_t));
+	return spokei_least_room(2, count);
 }
 
 static void shortest_response_changed(void *memory,
 				      const struct spoke_balancer_candidates *candidates,
 				      bool fresh)
 {
+	const struct spokei_least products = products_in(memory, candidates);
+	const struct spokei_least unknown = unknown_in(memory, candidates);
+
 	(void)fresh;
-	spokei_weights_set(weights_of(memory, candidates->count), candidates);
+	spokei_weights_set(products.weights, candidates);
+	spokei_least_build(&products);
+	spokei_least_build(&unknown);
 }
 
-static uint64_t product_of_unknown(const struct spoke_balancer_candidates *candidates,
-				   const struct spoke_balancer_choice *choice, size_t place)
+static void shortest_response_moved(void *memory,
+				    const struct spoke_balancer_candidates *candidates,
+				    size_t place)
 {
-	uint64_t chosen = candidates->chosen_ns[place];
-	uint64_t since = choice->now_ns > chosen ? choice->now_ns - chosen : 0;
+	const struct spokei_least products = products_in(memory, candidates);
+	const struct spokei_least unknown = unknown_in(memory, candidates);
 
-	if (candidates->actives[place] == 0 && (chosen == 0 || since >= choice->timeout_ns))
-		return 0;
-	return UNKNOWN + candidates->actives[place];
+	spokei_least_update(&products, place);
+	spokei_least_update(&unknown, place);
 }
 
-/* Returns the smallest product of the weighted places; UINT64_MAX if there is none. */
-static uint64_t multiply(uint64_t *restrict products,
-			 const struct spoke_balancer_candidates *candidates,
-			 const struct spoke_balancer_choice *choice,
-			 const uint32_t *restrict weights)
+static bool is_due(uint64_t chosen_ns, const struct spoke_balancer_choice *choice)
 {
-	const uint64_t *means = candidates->means_ns;
-	const uint32_t *actives = candidates->actives;
-	uint64_t least = UINT64_MAX;
-
-	for (size_t i = 0; i < candidates->count; i++) {
-		uint64_t mean = means[i] < MEAN_MAX ? means[i] : MEAN_MAX;
-		uint64_t calls = (actives[i] < ACTIVES_MAX ? actives[i] : ACTIVES_MAX) + 1;
-		uint64_t product = mean * calls;
-
-		if (mean == 0)
-			product = product_of_unknown(candidates, choice, i);
-		product |= weights[i] == 0 ? UINT64_MAX : 0;
-		products[i] = product;
-		least = product < least ? product : least;
-	}
-	return least;
-}
-
-/*
- * The common case in one short loop: all places have a mean, one product is the smallest, and its
- * factors are in range. Else returns SPOKE_NO_ENDPOINT. `first` and `last` are the first and the
- * last place with the smallest product. A product that wraps is harmless: the true one would be
- * larger, and if the wrapped one is the smallest, its factors show that.
- */
-static size_t pick_usual(const struct spokei_weights *weights,
-			 const struct spoke_balancer_candidates *candidates)
-{
-	const uint32_t *places = spokei_weights_places(weights);
-	const uint64_t *means = candidates->means_ns;
-	const uint32_t *actives = candidates->actives;
-	uint64_t least = UINT64_MAX;
-	size_t first = 0;
-	size_t last = 0;
-
-	for (uint32_t i = 0; i < weights->able; i++) {
-		size_t place = places[i];
-		uint64_t product = means[place] * ((uint64_t)actives[place] + 1);
-
-		if (product > least)
-			continue;
-		first = product < least ? place : first;
-		last = place;
-		least = product;
-	}
-	if (first != last || least == 0 || weights->able == 0 || means[first] > MEAN_MAX ||
-	    actives[first] > ACTIVES_MAX)
-		return SPOKE_NO_ENDPOINT;
-	return first;
-}
-
-/* Chooses by weight among the places with the smallest product, nearly always one. */
-static size_t shortest_response_draw(const uint64_t *products, const uint32_t *weights,
-				     size_t count, uint64_t least, uint64_t dice)
-{
-	uint32_t sum = 0;
-	uint32_t lot;
-
-	for (size_t i = 0; i < count; i++)
-		sum += products[i] == least ? weights[i] : 0;
-	lot = spokei_dice_below(dice, sum);
-	for (size_t i = 0; i < count; i++) {
-		if (products[i] != least)
-			continue;
-		if (lot < weights[i])
-			return i;
-		lot -= weights[i];
-	}
-	return SPOKE_NO_ENDPOINT;
+	return chosen_ns == 0 ||
+	       (choice->now_ns > chosen_ns && choice->now_ns - chosen_ns >= choice->timeout_ns);
 }
 
 static size_t shortest_response_pick(void *memory,
 				     const struct spoke_balancer_candidates *candidates,
 				     const struct spoke_balancer_choice *choice)
 {
-	struct spokei_weights *all = weights_of(memory, candidates->count);
-	const uint32_t *weights = spokei_weights_for(all, choice);
-	size_t place = weights == all->of ? pick_usual(all, candidates) : SPOKE_NO_ENDPOINT;
+	const struct spokei_least products = products_in(memory, candidates);
+	const struct spokei_least unknown = unknown_in(memory, candidates);
+	size_t place = spokei_least_pick(&unknown, is_due, choice);
 
-	if (place == SPOKE_NO_ENDPOINT) {
-		uint64_t least = multiply(memory, candidates, choice, weights);
-
-		place = shortest_response_draw(memory, weights, candidates->count, least,
-					       choice->dice);
-	}
-	return place;
+	return place != SPOKE_NO_ENDPOINT ? place : spokei_least_pick(&products, NULL, choice);
 }
 
 const struct spoke_balancer spoke_balancer_shortest_response = {
 	.name = "shortestresponse",
 	.room = shortest_response_room,
 	.changed = shortest_response_changed,
+	.moved = shortest_response_moved,
 	.pick = shortest_response_pick,
 };
 
@@ -623,49 +398,59 @@ static size_t better_of(const struct spokei_weights *weights,
 		       : one;
 }
 
-/* Returns the `index`-th place in `weights`. */
-static size_t seek(const struct spokei_weights *all, const uint32_t *weights, uint32_t index)
+/* Returns the `index`-th place that has a weight; `hidden`: some places are. */
+static size_t seek(const struct spokei_weights *weights, bool hidden, uint32_t index)
 {
-	const uint32_t *places = spokei_weights_places(all);
+	const uint32_t *places = spokei_weights_places(weights);
 	uint32_t at = 0;
 
-	if (weights == all->of)
+	if (!hidden)
 		return places[index];
 	for (;; at++)
-		if (weights[places[at]] > 0 && index-- == 0)
+		if (weights->of[places[at]] > 0 && index-- == 0)
 			return places[at];
 }
 
-static uint32_t count_of(const struct spokei_weights *all, const uint32_t *weights)
+static uint32_t count_of(const struct spokei_weights *weights, bool hidden)
 {
 	uint32_t count = 0;
 
-	if (weights == all->of)
-		return all->able;
-	for (uint32_t i = 0; i < all->places; i++)
-		count += weights[i] > 0;
+	if (!hidden)
+		return weights->able;
+	for (uint32_t i = 0; i < weights->places; i++)
+		count += weights->of[i] > 0;
 	return count;
 }
 
-static size_t two_choices_pick(void *memory, const struct spoke_balancer_candidates *candidates,
-			       const struct spoke_balancer_choice *choice)
+static size_t choose_of_two(const struct spokei_weights *weights, bool hidden,
+			    const struct spoke_balancer_candidates *candidates,
+			    const struct spoke_balancer_choice *choice)
 {
-	struct spokei_weights *all = memory;
-	const uint32_t *weights = spokei_weights_for(all, choice);
-	uint32_t count = count_of(all, weights);
+	uint32_t count = count_of(weights, hidden);
 	uint32_t one;
 	uint32_t other;
 
 	if (count == 0)
 		return SPOKE_NO_ENDPOINT;
 	if (count == 1)
-		return seek(all, weights, 0);
+		return seek(weights, hidden, 0);
 	one = (uint32_t)((choice->dice >> 32) * count >> 32);
 	other = (uint32_t)((choice->dice & UINT32_MAX) * (count - 1) >> 32);
 	if (other >= one)
 		other++;
-	return better_of(all, candidates, choice, seek(all, weights, one),
-			 seek(all, weights, other));
+	return better_of(weights, candidates, choice, seek(weights, hidden, one),
+			 seek(weights, hidden, other));
+}
+
+static size_t two_choices_pick(void *memory, const struct spoke_balancer_candidates *candidates,
+			       const struct spoke_balancer_choice *choice)
+{
+	struct spokei_weights *weights = memory;
+	bool hidden = spokei_weights_hide(weights, choice);
+	size_t place = choose_of_two(weights, hidden, candidates, choice);
+
+	spokei_weights_show(weights, choice);
+	return place;
 }
 
 const struct spoke_balancer spoke_balancer_two_choices = {

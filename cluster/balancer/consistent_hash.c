@@ -211,17 +211,18 @@ static uint32_t find(struct ring *ring, uint32_t hash)
 static size_t pick(void *memory, const struct spoke_balancer_candidates *candidates,
 		   const struct spoke_balancer_choice *choice)
 {
-	struct spokei_weights *all = memory;
-	const uint32_t *weights = spokei_weights_for(all, choice);
-	struct ring *ring = spokei_weights_behind(all);
+	struct spokei_weights *weights = memory;
+	struct ring *ring = spokei_weights_behind(weights);
 	uint32_t at;
 
 	(void)candidates;
-	if (all->able == 0)
+	if (weights->able == 0)
 		return SPOKE_NO_ENDPOINT;
 	at = find(ring, spokei_md5(choice->key.data, choice->key.len).words[0]);
-	while (weights[ring->points[at].place] == 0)
+	(void)spokei_weights_hide(weights, choice);
+	while (weights->of[ring->points[at].place] == 0)
 		at = at + 1 < ring->count ? at + 1 : 0;
+	spokei_weights_show(weights, choice);
 	return ring->points[at].place;
 }
 

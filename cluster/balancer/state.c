@@ -42,14 +42,34 @@ static bool refresh(struct spokei_balancer_state *state, const struct spoke_env 
 	return true;
 }
 
+/* Passes on which places have moved since the last choice; all, if the list of them is too short.
+ */
+static void follow(struct spokei_balancer_state *state,
+		   const struct spoke_balancer_candidates *candidates,
+		   const struct spokei_moves *moves)
+{
+	if (moves->count - state->moved > moves->mask)
+		state->balancer->changed(state->memory, candidates, false);
+	else
+		for (; state->moved != moves->count; state->moved++)
+			state->balancer->moved(state->memory, candidates,
+					       moves->places[state->moved & moves->mask]);
+	state->moved = moves->count;
+}
+
 size_t spokei_balancer_state_pick(struct spokei_balancer_state *state, const struct spoke_env *env,
 				  uint64_t list_id, uint64_t version,
 				  const struct spoke_balancer_candidates *candidates,
+				  const struct spokei_moves *moves,
 				  const struct spoke_balancer_choice *choice)
 {
-	if (SPOKEI_UNLIKELY(state->version != version || state->list_id != list_id) &&
-	    !refresh(state, env, list_id, version, candidates))
-		return SPOKE_NO_ENDPOINT;
+	if (SPOKEI_UNLIKELY(state->version != version || state->list_id != list_id)) {
+		if (!refresh(state, env, list_id, version, candidates))
+			return SPOKE_NO_ENDPOINT;
+		state->moved = moves->count;
+	}
+	if (SPOKEI_UNLIKELY(state->moved != moves->count) && state->balancer->moved)
+		follow(state, candidates, moves);
 	return state->balancer->pick(state->memory, candidates, choice);
 }
 

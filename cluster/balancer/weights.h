@@ -19,8 +19,8 @@ struct spokei_weights {
 	bool even;      /* all weights above 0 are equal */
 	/*
 	 * For each place its weight: 0 if it is not able, or has none while others have. If none
-	 * has a weight, all are equal. Large weights are scaled down, but not to 0. Then space
-	 * for a copy, and the places with a weight, in order.
+	 * has a weight, all are equal. Large weights are scaled down, but not to 0. Then a copy,
+	 * from which hidden weights return, and the places with a weight, in order.
 	 */
 	uint32_t of[];
 };
@@ -48,18 +48,12 @@ static inline void *spokei_weights_behind(struct spokei_weights *weights)
 void spokei_weights_set(struct spokei_weights *weights,
 			const struct spoke_balancer_candidates *candidates);
 
-/*
- * Returns the weights for a choice: those of places that the call has not tried, if there are
- * any; the others have 0. Valid until the next choice. The rare case of spokei_weights_for().
- */
-const uint32_t *spokei_weights_untried(struct spokei_weights *weights,
-				       const struct spoke_balancer_choice *choice);
-
-static inline const uint32_t *spokei_weights_for(struct spokei_weights *weights,
-						 const struct spoke_balancer_choice *choice)
-{
-	return choice->tried_count == 0 ? weights->of : spokei_weights_untried(weights, choice);
-}
+/* Takes the weights of the places that a call has tried, unless no other place has one, until
+ * spokei_weights_show(). Returns whether some have lost theirs. */
+bool spokei_weights_hide(struct spokei_weights *weights,
+			 const struct spoke_balancer_choice *choice);
+void spokei_weights_show(struct spokei_weights *weights,
+			 const struct spoke_balancer_choice *choice);
 
 /* Maps 64 random bits to a uniform number in 0 .. bound - 1, without a division. */
 static inline uint32_t spokei_dice_below(uint64_t dice, uint32_t bound)

@@ -6,6 +6,7 @@
  */
 #include "cluster/call/retry.h"
 
+#include "cluster/balancer/weights.h"
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
@@ -783,8 +784,8 @@ static enum sent send_some(struct spokei_retry_state *retry, uint32_t count)
 
 	if (caller->closed || time_left(retry) == 0)
 		return retry->open > 0 ? SENT_SOME : SENT_NEVER;
-	if (count > SPOKEI_ENDPOINTS_MAX)
-		count = SPOKEI_ENDPOINTS_MAX;
+	if (count > SPOKEI_PLACES_MAX)
+		count = SPOKEI_PLACES_MAX;
 	retry->fans_out |= count > 1 || retry->open > 0;
 	for (; count > 0; count--) {
 		if (again && !retry->was_unready && !may_send_again(retry))

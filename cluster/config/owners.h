@@ -39,6 +39,7 @@ struct spokei_directory_settings {
 	const char *group;
 	uint32_t connections;    /* to each endpoint; 0: 1 */
 	uint32_t actives_max;    /* attempts in flight to one endpoint; 0: no limit */
+	uint32_t endpoints_max;  /* of a registry's list */
 	uint32_t eject_failures; /* consecutive failures that eject an endpoint; 0: never */
 	uint64_t eject_ns;       /* duration of the first ejection; later ones last longer */
 	bool lazy;               /* connect on the first call */

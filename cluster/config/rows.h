@@ -115,6 +115,10 @@ SETTING(ENDPOINT_ACTIVES, "endpoint.actives", COUNT, CONSUMER,
 	"concurrent calls to one provider; 0: no limit",
 	LIVE, RANGE(0, UINT32_MAX / 2),
 	FIELDS(AT(CONSUMER, endpoint_actives_max), AT(DIRECTORY, actives_max)))
+SETTING(ENDPOINTS_MAX, "endpoints.max", COUNT, CONSUMER,
+	"providers of a registry's list that are used, the first ones",
+	LIVE, RANGE(1, SPOKEI_PLACES_MAX), PRESET(65536),
+	FIELDS(AT(DIRECTORY, endpoints_max)))
 SETTING(CONNECTIONS, "connections", COUNT, CONSUMER, "connections to each provider",
 	RANGE(1, 16), PRESET(1),
 	FIELDS(AT(CONSUMER, connections), AT(DIRECTORY, connections)))

@@ -4,6 +4,7 @@
 #include "cluster/config/keys.h"
 
 #include "cluster/balancer/balancers.h"
+#include "cluster/balancer/weights.h"
 #include "cluster/config/credentials.h"
 #include "cluster/config/owners.h"
 #include "cluster/config/places.h"

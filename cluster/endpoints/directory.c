@@ -12,15 +12,18 @@
 #include "transport/stream/stream.h"
 #include "transport/wire/message.h"
 
+#include <inttypes.h>
+
 #define SHOWN 40u                    /* bytes of a version or group */
 #define WAKE_NS UINT64_C(1000000000) /* before failed connects are retried */
 
 /* --- the arrays */
 
-/* Bytes per place in all arrays. Two homes, so that their number can be a power of two. */
+/* Bytes per place in all arrays. Two homes and moves, so that their numbers can be powers of two.
+ */
 #define CANDIDATE                                                                                  \
 	(sizeof(struct spokei_endpoint *) + sizeof(const char *) + 3 * sizeof(uint64_t) +          \
-	 5 * sizeof(uint32_t) + 2 * sizeof(uint8_t))
+	 7 * sizeof(uint32_t) + 2 * sizeof(uint8_t))
 
 static void *part(unsigned char **at, size_t count, size_t size)
 {
@@ -49,6 +52,8 @@ static void lay_out(struct spokei_candidates *candidates, void *memory, size_t r
 	candidates->actives = part(&at, room, sizeof(*candidates->actives));
 	candidates->successes = part(&at, room, sizeof(*candidates->successes));
 	candidates->homes = part(&at, 2 * room, sizeof(*candidates->homes));
+	candidates->moves.places = part(&at, 2 * room, sizeof(uint32_t));
+	candidates->moves.mask = candidates->home_room - 1;
 	candidates->ranks = part(&at, room, sizeof(*candidates->ranks));
 	candidates->able = part(&at, room, sizeof(*candidates->able));
 	candidates->shown = (struct spoke_balancer_candidates){
@@ -505,8 +510,10 @@ static void tell_too_many(struct spokei_directory *directory, const struct draft
 {
 	if (draft->over > 0 && !directory->over)
 		spokei_event(directory->engine, SPOKE_ELIMIT,
-			     "list of %s: %zu providers ignored; the first %u are used",
-			     directory->settings.service, draft->over, SPOKEI_ENDPOINTS_MAX);
+			     "list of %s: %zu providers ignored; endpoints.max = %" PRIu32
+			     " are used",
+			     directory->settings.service, draft->over,
+			     directory->settings.endpoints_max);
 	directory->over = draft->over > 0;
 }
 
@@ -556,8 +563,9 @@ int spokei_directory_set(struct spokei_directory *directory, const struct spoke_
 			 size_t count)
 {
 	const struct spoke_env *env = directory->engine->env;
-	struct draft draft = { .room = count < SPOKEI_ENDPOINTS_MAX ? count
-								    : SPOKEI_ENDPOINTS_MAX };
+	struct draft draft = { .room = count < directory->settings.endpoints_max
+					       ? count
+					       : directory->settings.endpoints_max };
 	size_t room = draft.room > 0 ? draft.room : 1;
 
 	if (directory->ended || directory->resting)

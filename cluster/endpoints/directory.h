@@ -10,6 +10,7 @@
 #ifndef SPOKEI_CLUSTER_ENDPOINTS_DIRECTORY_H
 #define SPOKEI_CLUSTER_ENDPOINTS_DIRECTORY_H
 
+#include "cluster/balancer/least.h"
 #include "cluster/balancer/state.h"
 #include "cluster/config/owners.h"
 #include "cluster/endpoints/endpoint.h"
@@ -18,8 +19,6 @@
 
 #include <spoke/policy.h>
 #include <spoke/wheel.h>
-
-#define SPOKEI_ENDPOINTS_MAX 4096u /* listed endpoints */
 
 struct spoke_url;
 
@@ -54,6 +53,7 @@ struct spokei_candidates {
 	uint32_t *successes;
 	uint8_t *ranks;
 	uint8_t *able;
+	struct spokei_moves moves;
 	uint32_t *homes; /* likely place of an id, at id & (home_room - 1) */
 	void *memory;
 	size_t room;      /* capacity */
@@ -130,7 +130,7 @@ SPOKE_MUST_USE int spokei_directory_fix(struct spokei_directory *directory,
 /*
  * Sets the list of a registry. Endpoints that are missing are removed once their calls have
  * ended, new ones are connected. URLs of other groups and versions are ignored, invalid ones too,
- * with an event. Of several with one address the newest wins. More than SPOKEI_ENDPOINTS_MAX are
+ * with an event. Of several with one address the newest wins. More than endpoints.max are
  * ignored, with an event until a list fits again. Returns 0, or SPOKE_ENOMEM or SPOKE_ELIMIT if
  * some could not be added or the list is unchanged. An endpoint whose connection could not be
  * created is retried later.
@@ -181,6 +181,13 @@ void spokei_directory_refresh_later(struct spokei_directory *directory);
  * can take the call. */
 bool spokei_directory_full(struct spokei_endpoint *endpoint);
 
+/* The figures of a place have changed. Balancers look at all places of a few. */
+static inline void spokei_candidates_moved(struct spokei_candidates *candidates, size_t place)
+{
+	if (SPOKEI_UNLIKELY(candidates->shown.count > SPOKEI_LEAST_BLOCK))
+		spokei_moves_note(&candidates->moves, place);
+}
+
 /* Counts an attempt that begins at a chosen endpoint, which exists until the attempt has ended.
  * `now_ns` is when this turn began. */
 static inline void spokei_directory_begun(struct spokei_endpoint *endpoint, uint64_t now_ns)
@@ -194,6 +201,7 @@ static inline void spokei_directory_begun(struct spokei_endpoint *endpoint, uint
 		return;
 	directory->candidates.actives[endpoint->place] = endpoint->actives;
 	directory->candidates.chosen_ns[endpoint->place] = now_ns;
+	spokei_candidates_moved(&directory->candidates, endpoint->place);
 	if (SPOKEI_UNLIKELY(endpoint->actives == directory->settings.actives_max ||
 			    endpoint->eject.aside)) {
 		spokei_eject_begun(&endpoint->eject, now_ns);

@@ -56,6 +56,8 @@ static bool look_at(struct spokei_directory *directory, struct spokei_endpoint *
 	if (look_ns < directory->look_ns)
 		directory->look_ns = look_ns;
 	candidates->weights[place] = weight;
+	if (candidates->means_ns[place] != mean_ns)
+		spokei_candidates_moved(candidates, place);
 	candidates->means_ns[place] = mean_ns;
 	candidates->ranks[place] = rank_of(directory, endpoint);
 	return differs;
@@ -216,7 +218,7 @@ static inline size_t ask_once(struct spokei_directory *directory, const struct s
 	choice->dice = dice_of(directory);
 	place = spokei_balancer_state_pick(ask->balancer_state, directory->engine->env,
 					   directory->list_id, directory->version,
-					   &candidates->shown, choice);
+					   &candidates->shown, &candidates->moves, choice);
 	return SPOKEI_LIKELY(place < candidates->shown.count && candidates->able[place])
 		       ? place
 		       : SPOKE_NO_ENDPOINT;
@@ -562,6 +564,7 @@ void spokei_directory_ended(struct spokei_endpoint *endpoint, int error, uint64_
 	candidates->actives[endpoint->place] = endpoint->actives;
 	candidates->means_ns[endpoint->place] = endpoint->score.mean_ns;
 	candidates->successes[endpoint->place] = endpoint->score.successes;
+	spokei_candidates_moved(candidates, endpoint->place);
 	if (SPOKEI_UNLIKELY(endpoint->actives + 1 == directory->settings.actives_max ||
 			    endpoint->eject.aside))
 		spokei_directory_refresh_later(directory);

@@ -41,7 +41,7 @@ bool spokei_urls_same(const struct spoke_url *one, const struct spoke_url *other
 
 /* --- parsed */
 
-#define SPOKEI_URL_LIST_MAX 8192u /* providers */
+#define SPOKEI_URL_LIST_MAX (1u << 20) /* more than any endpoints.max */
 
 /* Invalid URLs and those beyond the maximum are counted and skipped. */
 struct spokei_url_list {

@@ -67,6 +67,11 @@ struct spoke_balancer {
 	 * changed. NULL: the balancer needs no notice. */
 	void (*changed)(void *memory, const struct spoke_balancer_candidates *candidates,
 			bool fresh);
+	/* Called before the next choice for each index whose calls in flight, mean, success rate or
+	 * time of the last choice have changed, perhaps more than once. Not called for up to 16
+	 * candidates, which pick() can look at. NULL: the balancer needs no notice. */
+	void (*moved)(void *memory, const struct spoke_balancer_candidates *candidates,
+		      size_t index);
 	/* Called for every attempt. Returns the index of an able candidate, or SPOKE_NO_ENDPOINT.
 	 */
 	size_t (*pick)(void *memory, const struct spoke_balancer_candidates *candidates,

@@ -24,7 +24,6 @@
 
 #include <string.h>
 
-#define CHILDREN_MAX 10000u               /* providers of a service */
 #define DEADLINE_NS UINT64_C(10000000000) /* timeout of requests */
 #define AGAIN_NS UINT64_C(1000000000)     /* pause before a list is requested again */
 #define ROUNDS_MAX 8u                     /* another process removes the node */
@@ -77,7 +76,6 @@ struct zk_entry {
 	bool held;        /* it was reported as true, and is watched */
 	bool begun;       /* a request was sent in this session */
 	bool changed;     /* its node or folder has changed since the request */
-	bool crowded;     /* the last list was longer than the limit, and logged */
 	uint64_t connect; /* number of the connection at which it has begun; 0: none */
 	char *path;       /* of the node or the folder, in a block of its own */
 	size_t path_size;
@@ -548,15 +546,6 @@ static int take_names(struct zk_entry *entry, const struct String_vector *names,
 	bool services = spokei_urls_are_services(entry->of.service);
 	int error = SPOKE_OK;
 
-	if (count > CHILDREN_MAX && !entry->crowded) {
-		spokei_event(engine, SPOKE_ELIMIT,
-			     "registry zookeeper: %s %zu %s; only the first %u are used",
-			     services ? "there are" : "a service has", count,
-			     services ? "services" : "providers", CHILDREN_MAX);
-	}
-	entry->crowded = count > CHILDREN_MAX;
-	if (entry->crowded)
-		count = CHILDREN_MAX;
 	for (size_t i = 0; i < count && !error; i++)
 		error = add_name(engine, names->data[i], services, urls, ret_count);
 	return error;

@@ -30,6 +30,7 @@ void balancerrig_begin(struct balancerrig *rig, const struct spoke_balancer *bal
 		.chosen_ns = rig->chosen_ns,
 		.names = rig->names,
 	};
+	rig->moves = (struct spokei_moves){ .places = rig->moved, .mask = RIG_MOVES - 1 };
 	rig->choice.now_ns = RIG_NOW_NS;
 	rig->choice.timeout_ns = RIG_TIMEOUT_NS;
 	for (size_t i = 0; i < count; i++) {
@@ -56,6 +57,11 @@ void balancerrig_changed(struct balancerrig *rig)
 	rig->version++;
 }
 
+void balancerrig_moved(struct balancerrig *rig, size_t place)
+{
+	spokei_moves_note(&rig->moves, place);
+}
+
 void balancerrig_rename(struct balancerrig *rig, const size_t *from, size_t count)
 {
 	static const char *names[RIG_PLACES_MAX];
@@ -73,7 +79,8 @@ size_t balancerrig_pick(struct balancerrig *rig)
 
 	rig->choice.dice = dice_roll(&rig->seed);
 	place = spokei_balancer_state_pick(&rig->state, spoke_host_env(), rig->listing,
-					   rig->version, &rig->candidates, &rig->choice);
+					   rig->version, &rig->candidates, &rig->moves,
+					   &rig->choice);
 	if (place != SPOKE_NO_ENDPOINT) {
 		assert_true(place < rig->candidates.count);
 		assert_int_equal(rig->able[place], 1);

@@ -11,6 +11,7 @@
 #include "tests/support/test.h"
 
 #define RIG_PLACES_MAX 1000u
+#define RIG_MOVES 1024u
 #define RIG_NOW_NS UINT64_C(1000000000000)
 #define RIG_TIMEOUT_NS UINT64_C(1000000000)
 
@@ -20,6 +21,8 @@ struct balancerrig {
 	uint64_t listing;
 	uint64_t version;
 	struct spoke_balancer_candidates candidates; /* point to the arrays below */
+	struct spokei_moves moves;
+	uint32_t moved[RIG_MOVES];
 	struct spoke_balancer_choice choice; /* of the next pick; a new random number each */
 	uint64_t seed;
 	uint8_t able[RIG_PLACES_MAX];
@@ -39,6 +42,9 @@ void balancerrig_end(struct balancerrig *rig);
 
 /* The next pick notifies the balancer of a change. */
 void balancerrig_changed(struct balancerrig *rig);
+
+/* The next pick notifies the balancer of changed figures of a place. */
+void balancerrig_moved(struct balancerrig *rig, size_t place);
 
 /* Begins again with other names: place i gets the name that place from[i] had. */
 void balancerrig_rename(struct balancerrig *rig, const size_t *from, size_t count);

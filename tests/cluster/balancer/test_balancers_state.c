@@ -37,9 +37,12 @@ TEST(least_active_chooses_fewest_calls)
 		for (unsigned round = 0; round < 50; round++) {
 			size_t least = (size_t)dice_roll(&seed) % sizes[n];
 
-			for (size_t i = 0; i < sizes[n]; i++)
-				rig.actives[i] = 8 + (uint32_t)(dice_roll(&seed) % 100);
-			rig.actives[least] = round % 8;
+			for (size_t i = 0; i < sizes[n]; i++) {
+				rig.actives[i] = i == least
+							 ? round % 8
+							 : 8 + (uint32_t)(dice_roll(&seed) % 100);
+				balancerrig_moved(&rig, i);
+			}
 			assert_int_equal(always(), least);
 		}
 		balancerrig_end(&rig);

@@ -192,22 +192,3 @@ TEST(oversized_cache_is_ignored)
 	keeperrig_pass(10 * MS);
 	assert_int_equal(keeperrig.count, 1);
 }
-
-TEST(list_is_limited)
-{
-	static const char line[] = PLACE "\n";
-	size_t size = strlen(line);
-	size_t len = strlen(HEAD);
-	char *text = malloc(len + 9000 * size + 1);
-
-	memcpy(text, HEAD, len + 1);
-	for (int i = 0; i < 9000; i++, len += size)
-		memcpy(text + len, line, size + 1);
-	fakereg.fails = SPOKE_ECONNECT;
-	keeperrig_write_file(text);
-	free(text);
-	keeperrig_keep(&cached);
-	keeperrig_subscribe();
-	keeperrig_pass(10 * MS);
-	assert_int_equal(keeperrig.count, 8192);
-}

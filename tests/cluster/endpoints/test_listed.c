@@ -16,7 +16,8 @@ static size_t pick_last(void *memory, const struct spoke_balancer_candidates *ca
 	return candidates->able[candidates->count - 1] ? candidates->count - 1 : SPOKE_NO_ENDPOINT;
 }
 
-#define MANY (SPOKEI_ENDPOINTS_MAX + 3)
+#define MAX 500u /* endpoints.max */
+#define MANY (MAX + 3)
 
 static const struct spoke_consumer_options presets;
 
@@ -96,15 +97,14 @@ TEST(ignored_urls_are_explained)
 
 TEST(crowded_list_is_cut_and_told_once)
 {
-	dirrig_consume("?lazy=true", &presets);
-	assert_int_equal(list_crowd(SPOKEI_ENDPOINTS_MAX), 0);
+	dirrig_consume("?lazy=true&endpoints.max=500", &presets);
+	assert_int_equal(list_crowd(MAX), 0);
 	assert_int_equal(events_with("providers ignored"), 0);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(list_crowd(MANY), 0);
-		assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0),
-				 SPOKEI_ENDPOINTS_MAX);
+		assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), MAX);
 	}
-	assert_int_equal(events_with("3 providers ignored; the first 4096 are used"), 1);
+	assert_int_equal(events_with("3 providers ignored; endpoints.max = 500 are used"), 1);
 	assert_int_equal(list_crowd(2), 0);
 	assert_int_equal(list_crowd(MANY), 0);
 	assert_int_equal(events_with("3 providers ignored"), 2);
