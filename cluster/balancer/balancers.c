@@ -38,11 +38,12 @@ void spokei_weights_set(struct spokei_weights *weights,
 	while (sum >> shift >= SPOKEI_WEIGHTS_MAX / 2)
 		shift++;
 	*weights = (struct spokei_weights){
+		.room = (uint32_t)candidates->room,
 		.places = (uint32_t)candidates->count,
 		.even = true,
 	};
-	whole = weights->of + candidates->count;
-	who = whole + candidates->count;
+	whole = weights->of + candidates->room;
+	who = whole + candidates->room;
 	for (size_t i = 0; i < candidates->count; i++) {
 		uint32_t plain = plain_of(candidates, i, sum == 0);
 		uint32_t weight = plain >> shift;
@@ -58,16 +59,18 @@ void spokei_weights_set(struct spokei_weights *weights,
 	}
 }
 
-void spokei_weights_show(struct spokei_weights *weights, const struct spoke_balancer_choice *choice)
+void spokei_weights_show_tried(struct spokei_weights *weights,
+			       const struct spoke_balancer_choice *choice)
 {
-	const uint32_t *whole = weights->of + weights->places;
+	const uint32_t *whole = weights->of + weights->room;
 
 	for (size_t i = 0; i < choice->tried_count; i++)
 		if (choice->tried[i] < weights->places)
 			weights->of[choice->tried[i]] = whole[choice->tried[i]];
 }
 
-bool spokei_weights_hide(struct spokei_weights *weights, const struct spoke_balancer_choice *choice)
+bool spokei_weights_hide_tried(struct spokei_weights *weights,
+			       const struct spoke_balancer_choice *choice)
 {
 	uint32_t left = weights->able;
 

@@ -6,56 +6,125 @@
  * that provider is not able, the points after it are tried, so that other keys stay where they
  * are.
  *
- * The points are spread evenly, so an index by their first bits leads to a few of them. The ring
- * is built when the memory is new: names do not change otherwise.
+ * The ring is a table with linear probing, whose cells are in the order of the points: a point
+ * belongs to the cell that its hash is a share of, and lies there or in a cell after it, because
+ * others come first. So a place that changes costs its own points only.
  */
 #include "cluster/balancer/md5.h"
 #include "cluster/balancer/weights.h"
 
+#include <string.h>
+
 #define DIGESTS 40u
 #define POINTS 160u
 
-struct point {
+/* Bytes of a name that are hashed: addresses and socket paths are shorter. */
+#define TEXT_MAX 256u
+
+struct cell {
 	uint32_t hash;
-	uint32_t place;
+	uint32_t place; /* plus 1; 0: free */
 };
 
-/* The balancer's memory after the weights. */
+struct name {
+	uint32_t len; /* 0: the place has no points */
+	char text[TEXT_MAX];
+};
+
+/* The memory: this, the names of all places, and the weights. */
 struct ring {
-	uint32_t count; /* number of points */
-	unsigned shift; /* shift from a hash to its index entry */
-	struct point points[];
-	/* followed by the index: for each entry the first point whose hash is not below the
-	 * entry's */
+	struct spokei_weights *weights;
+	struct name *names;
+	uint32_t cell_count;
+	struct cell cells[];
 };
 
-static uint32_t *index_of(struct ring *ring)
+/* A quarter of the cells stays free. */
+static size_t cells_for(size_t count)
 {
-	return (void *)(ring->points + ring->count);
-}
-
-/*
- * Returns how many entries the index has, so that each covers 2 to 4 points on average. A power
- * of 2, at least 2, because a shift by the full width of a word is undefined.
- */
-static uint32_t entries_for(size_t count)
-{
-	uint32_t entries = 2;
-
-	while (entries <= count * POINTS / 4)
-		entries *= 2;
-	return entries;
+	return count * POINTS / 3 * 4 + 4;
 }
 
 static size_t room(size_t count)
 {
-	size_t size = spokei_weights_room(count, POINTS * sizeof(struct point));
+	size_t size = spokei_weights_room(count, sizeof(struct name));
 
-	/* The number of points must fit 32 bits. */
+	/* The number of cells must fit 32 bits. */
 	if (size == SIZE_MAX)
 		return size;
-	return size + sizeof(struct ring) + entries_for(count) * sizeof(uint32_t);
+	return size + sizeof(struct ring) + cells_for(count) * sizeof(struct cell);
 }
+
+/* --- cells */
+
+static uint32_t home_of(const struct ring *ring, uint32_t hash)
+{
+	return (uint32_t)((uint64_t)hash * ring->cell_count >> 32);
+}
+
+static uint32_t after(const struct ring *ring, uint32_t at)
+{
+	return at + 1 < ring->cell_count ? at + 1 : 0;
+}
+
+/* Returns how far a cell's point lies from where it belongs. */
+static uint32_t distance(const struct ring *ring, uint32_t at)
+{
+	uint32_t home = home_of(ring, ring->cells[at].hash);
+
+	return at >= home ? at - home : at + ring->cell_count - home;
+}
+
+/* Returns whether the point in a cell comes before one that would lie `far` from where it belongs.
+ * Of two places with the same point the later one comes first, as in Dubbo's map. */
+static bool comes_before(const struct ring *ring, uint32_t at, struct cell other, uint32_t far)
+{
+	struct cell one = ring->cells[at];
+	uint32_t one_far = distance(ring, at);
+
+	if (one_far != far)
+		return one_far > far;
+	return one.hash != other.hash ? one.hash < other.hash : one.place > other.place;
+}
+
+/* Returns the cell of the first point that is not before this one, or where it would lie. */
+static uint32_t find(const struct ring *ring, struct cell point)
+{
+	uint32_t at = home_of(ring, point.hash);
+	uint32_t far = 0;
+
+	for (; ring->cells[at].place && comes_before(ring, at, point, far); far++)
+		at = after(ring, at);
+	return at;
+}
+
+static void insert(struct ring *ring, struct cell point)
+{
+	uint32_t at = find(ring, point);
+
+	while (point.place) {
+		struct cell next = ring->cells[at];
+
+		ring->cells[at] = point;
+		point = next;
+		at = after(ring, at);
+	}
+}
+
+static void take_out(struct ring *ring, struct cell point)
+{
+	uint32_t at = find(ring, point);
+	uint32_t next = after(ring, at);
+
+	while (ring->cells[next].place && distance(ring, next) > 0) {
+		ring->cells[at] = ring->cells[next];
+		at = next;
+		next = after(ring, next);
+	}
+	ring->cells[at].place = 0;
+}
+
+/* --- places */
 
 /* Writes a number below 100 in decimal after a name, which has room for it. */
 static size_t put_number(char *at, unsigned number)
@@ -68,168 +137,87 @@ static size_t put_number(char *at, unsigned number)
 	return len;
 }
 
-/* Bytes of a name that are hashed: addresses and socket paths are shorter. */
-#define TEXT_MAX 256u
-
-static void add_points(struct point *points, const char *name, uint32_t place)
+static void hash_points(const struct name *name, uint32_t hashes[POINTS])
 {
 	char text[TEXT_MAX + 2];
-	size_t len = 0;
 
-	for (; len < TEXT_MAX && name[len] != '\0'; len++)
-		text[len] = name[len];
+	memcpy(text, name->text, name->len);
 	for (unsigned i = 0; i < DIGESTS; i++) {
-		struct spokei_md5 md5 = spokei_md5(text, len + put_number(text + len, i));
+		struct spokei_md5 md5 = spokei_md5(text,
+						   name->len + put_number(text + name->len, i));
 
-		for (unsigned word = 0; word < 4; word++)
-			*points++ = (struct point){ md5.words[word], place };
+		memcpy(hashes + (size_t)4 * i, md5.words, sizeof(md5.words));
 	}
 }
 
-/* If two places have the same point the later one wins, as in Dubbo's map. */
-static bool is_before(struct point one, struct point other)
+/* Adds or removes the points of a place. */
+static void for_points(struct ring *ring, size_t place, void (*change)(struct ring *, struct cell))
 {
-	return one.hash != other.hash ? one.hash < other.hash : one.place > other.place;
+	uint32_t hashes[POINTS];
+
+	if (ring->names[place].len == 0)
+		return;
+	hash_points(&ring->names[place], hashes);
+	for (unsigned i = 0; i < POINTS; i++)
+		__builtin_prefetch(&ring->cells[home_of(ring, hashes[i])], 1);
+	for (unsigned i = 0; i < POINTS; i++)
+		change(ring, (struct cell){ hashes[i], (uint32_t)place + 1 });
 }
 
-static void swap(struct point *one, struct point *other)
+static void placed(void *memory, const struct spoke_balancer_candidates *candidates, size_t place)
 {
-	struct point kept = *one;
+	struct ring *ring = memory;
+	struct name *name = &ring->names[place];
+	const char *text = place < candidates->count ? candidates->names[place] : "";
+	size_t len = strlen(text);
 
-	*one = *other;
-	*other = kept;
-}
-
-#define PARTS 256u
-
-/* Returns which part a point belongs to, by eight bits of its hash. */
-static unsigned part_of(struct point point, unsigned shift)
-{
-	return point.hash >> shift & (PARTS - 1);
-}
-
-/*
- * Groups the points by part, in place, and stores where the parts begin. At first a part begins
- * at its end; the beginning moves down with each point that is put there. All points before the
- * current one are in their parts, so a point that is not before the beginning of its part is too.
- */
-static void divide(struct point *points, uint32_t count, unsigned shift, uint32_t *ret_begins)
-{
-	uint32_t end = 0;
-
-	for (unsigned i = 0; i < PARTS; i++)
-		ret_begins[i] = 0;
-	for (uint32_t i = 0; i < count; i++)
-		ret_begins[part_of(points[i], shift)]++;
-	for (unsigned i = 0; i < PARTS; i++)
-		ret_begins[i] = end += ret_begins[i];
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t *begin;
-
-		while (i < *(begin = &ret_begins[part_of(points[i], shift)]))
-			swap(&points[i], &points[--*begin]);
-	}
-}
-
-#define FEW 32u /* up to here insertion sort is as fast */
-
-/* Sorts by the first 8 or 16 bits. Parts are divided again, because the points being moved
- * then fit the cache. */
-static void sort_roughly(struct ring *ring)
-{
-	uint32_t begins[PARTS + 1];
-	uint32_t ignored[PARTS];
-
-	divide(ring->points, ring->count, 24, begins);
-	begins[PARTS] = ring->count;
-	for (unsigned i = 0; i < PARTS; i++) {
-		uint32_t count = begins[i + 1] - begins[i];
-
-		if (count > FEW)
-			divide(ring->points + begins[i], count, 16, ignored);
-	}
-}
-
-/* Sorts points that are nearly in order. */
-static void sort_neighbours(struct ring *ring)
-{
-	for (uint32_t i = 1; i < ring->count; i++) {
-		struct point moved = ring->points[i];
-		uint32_t to = i;
-
-		for (; to > 0 && is_before(moved, ring->points[to - 1]); to--)
-			ring->points[to] = ring->points[to - 1];
-		ring->points[to] = moved;
-	}
-}
-
-/* Builds the index of sorted points. */
-static void make_index(struct ring *ring)
-{
-	uint32_t *index = index_of(ring);
-	uint32_t at = 0;
-
-	for (uint32_t i = 0; i <= UINT32_MAX >> ring->shift; i++) {
-		while (at < ring->count && ring->points[at].hash >> ring->shift < i)
-			at++;
-		index[i] = at;
-	}
-}
-
-static void build(struct ring *ring, const struct spoke_balancer_candidates *candidates)
-{
-	ring->count = (uint32_t)candidates->count * POINTS;
-	ring->shift = 32;
-	for (uint32_t entries = entries_for(candidates->count); entries > 1; entries /= 2)
-		ring->shift--;
-	for (uint32_t i = 0; i < candidates->count; i++)
-		add_points(ring->points + (size_t)i * POINTS, candidates->names[i], i);
-	sort_roughly(ring);
-	sort_neighbours(ring);
-	make_index(ring);
+	len = len < TEXT_MAX ? len : TEXT_MAX;
+	if (name->len == len && memcmp(name->text, text, len) == 0)
+		return;
+	for_points(ring, place, take_out);
+	name->len = (uint32_t)len;
+	memcpy(name->text, text, len);
+	for_points(ring, place, insert);
 }
 
 static void changed(void *memory, const struct spoke_balancer_candidates *candidates, bool fresh)
 {
-	struct spokei_weights *weights = memory;
+	struct ring *ring = memory;
 
-	spokei_weights_set(weights, candidates);
-	if (fresh)
-		build(spokei_weights_behind(weights), candidates);
-}
-
-/* Returns the first point that is not below the hash, else the first of all. */
-static uint32_t find(struct ring *ring, uint32_t hash)
-{
-	uint32_t at = index_of(ring)[hash >> ring->shift];
-
-	while (at < ring->count && ring->points[at].hash < hash)
-		at++;
-	return at < ring->count ? at : 0;
+	if (fresh) {
+		ring->cell_count = (uint32_t)cells_for(candidates->room);
+		ring->names = (void *)(ring->cells + ring->cell_count);
+		ring->weights = (void *)(ring->names + candidates->room);
+		for (size_t i = 0; i < candidates->count; i++)
+			placed(memory, candidates, i);
+	}
+	spokei_weights_set(ring->weights, candidates);
 }
 
 static size_t pick(void *memory, const struct spoke_balancer_candidates *candidates,
 		   const struct spoke_balancer_choice *choice)
 {
-	struct spokei_weights *weights = memory;
-	struct ring *ring = spokei_weights_behind(weights);
+	struct ring *ring = memory;
+	struct spokei_weights *weights = ring->weights;
+	struct cell key = { spokei_md5(choice->key.data, choice->key.len).words[0], UINT32_MAX };
 	uint32_t at;
 
 	(void)candidates;
 	if (weights->able == 0)
 		return SPOKE_NO_ENDPOINT;
-	at = find(ring, spokei_md5(choice->key.data, choice->key.len).words[0]);
 	(void)spokei_weights_hide(weights, choice);
-	while (weights->of[ring->points[at].place] == 0)
-		at = at + 1 < ring->count ? at + 1 : 0;
+	at = find(ring, key);
+	while (ring->cells[at].place == 0 || weights->of[ring->cells[at].place - 1] == 0)
+		at = after(ring, at);
 	spokei_weights_show(weights, choice);
-	return ring->points[at].place;
+	return ring->cells[at].place - 1;
 }
 
 const struct spoke_balancer spoke_balancer_consistent_hash = {
 	.name = "consistenthash",
 	.keyed = true,
 	.room = room,
+	.placed = placed,
 	.changed = changed,
 	.pick = pick,
 };

@@ -97,20 +97,18 @@ static void sink(struct account *heap, size_t count, size_t at)
 	heap[at] = sinking;
 }
 
-/* Returns the first account below `at` whose place has a weight now; `count` if there is none. */
-static size_t find_untried(const struct turns *turns, const struct account *heap, size_t count,
-			   size_t at)
+/* Returns the first account whose place has a weight now; `count` if there is none. */
+static size_t find_untried(const struct turns *turns, const struct account *heap, size_t count)
 {
-	size_t left;
-	size_t right;
+	size_t best = count;
 
-	if (at >= count || turns->weights->of[heap[at].place] > 0)
-		return at < count ? at : count;
-	left = find_untried(turns, heap, count, 2 * at + 1);
-	right = find_untried(turns, heap, count, 2 * at + 2);
-	if (left == count || right == count)
-		return left == count ? right : left;
-	return is_before(&heap[left], &heap[right]) ? left : right;
+	if (turns->weights->of[heap[0].place] > 0)
+		return 0;
+	for (size_t at = 1; at < count; at++)
+		if (turns->weights->of[heap[at].place] > 0 &&
+		    (best == count || is_before(&heap[at], &heap[best])))
+			best = at;
+	return best;
 }
 
 /* --- groups */
@@ -219,7 +217,7 @@ static void round_robin_changed(void *memory, const struct spoke_balancer_candid
 	struct turns *turns = memory;
 
 	if (fresh)
-		lay_out(turns, candidates->count);
+		lay_out(turns, candidates->room);
 	gather(turns);
 	spokei_weights_set(turns->weights, candidates);
 	settle(turns);
@@ -236,7 +234,7 @@ static struct group *find_largest(const struct turns *turns, size_t *ret_at)
 	for (uint32_t i = 0; i < turns->group_count; i++) {
 		struct group *group = &turns->groups[i];
 		const struct account *heap = turns->accounts + group->begin;
-		size_t at = find_untried(turns, heap, group->count, 0);
+		size_t at = find_untried(turns, heap, group->count);
 		struct account account;
 
 		if (at == group->count)

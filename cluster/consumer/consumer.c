@@ -298,10 +298,18 @@ static void directory_rested(void *arg)
 	spokei_consumer_close(arg);
 }
 
+static int directory_edit(void *arg, const struct spoke_url *url, struct spoke_url *ret_url)
+{
+	const struct spoke_consumer *consumer = arg;
+
+	return spokei_subscription_edit(consumer->subscription, url, ret_url);
+}
+
 static const struct spokei_directory_up directory_up = {
 	.event = directory_event,
 	.able = directory_able,
 	.rested = directory_rested,
+	.edit = directory_edit,
 };
 
 /* --- the beginning */

@@ -4,13 +4,13 @@
 #include "cluster/consumer/subscription.h"
 
 #include "cluster/call/caller.h"
-#include "cluster/config/places.h"
 #include "cluster/consumer/parts.h"
 #include "cluster/consumer/settings.h"
 #include "cluster/discovery/keeper.h"
 #include "cluster/discovery/override.h"
 #include "cluster/discovery/provider_url.h"
 #include "cluster/endpoints/directory.h"
+#include "cluster/endpoints/listing.h"
 #include "cluster/registry/urls.h"
 #include "core/engine/engine.h"
 
@@ -19,6 +19,7 @@
 #define MS UINT64_C(1000000)
 #define APPLICATION "spoke" /* of a consumer without a name */
 
+#define FIRST_MAX 16u        /* texts of a list among which one of the service is looked for */
 #define APPLICATIONS_MAX 16u /* names of providers for which routers are looked for */
 
 /* Kinds of routers; each is a bit of `routed`. */
@@ -49,18 +50,10 @@ static void keep_provided(struct spoke_consumer *consumer, const struct spoke_ur
 }
 
 /* The first provider of the service sets what the consumer leaves open. */
-static void note_listed(struct spoke_consumer *consumer, const struct spoke_url *urls, size_t count)
+static void note_listed(struct spoke_consumer *consumer, const struct spoke_url *first)
 {
-	struct spokei_consumer_settings *settings = consumer->settings;
-	size_t first = 0;
-
-	consumer->caller->awaits_list = false;
-	while (first < count && strcmp(spokei_places_service(&urls[first]), settings->service) != 0)
-		first++;
-	if (first == count)
-		return;
-	keep_provided(consumer, &urls[first]);
-	spokei_settings_renew(&settings->keys);
+	keep_provided(consumer, first);
+	spokei_settings_renew(&consumer->settings->keys);
 	spokei_consumer_inherit(consumer);
 }
 
@@ -79,33 +72,6 @@ static void note_ruled(struct spoke_consumer *consumer, const struct spokei_over
 
 /* --- lists */
 
-static int pass_on(struct spokei_subscription *subscription, const struct spoke_url *urls,
-		   size_t count)
-{
-	note_listed(subscription->consumer, urls, count);
-	return spokei_directory_set(subscription->consumer->directory, urls, count);
-}
-
-/* Passes on a list to which the rules are applied. */
-static int pass_on_ruled(struct spokei_subscription *subscription, const struct spoke_url *urls,
-			 size_t count)
-{
-	const struct spoke_env *env = subscription->consumer->engine->env;
-	struct spoke_url *changed = spokei_alloc(env, count, sizeof(*changed));
-	int error = changed ? SPOKE_OK : SPOKE_ENOMEM;
-	size_t made = 0;
-
-	for (; made < count && error == 0; made++)
-		error = spokei_override_provider(&subscription->rules, &urls[made], &changed[made]);
-	if (error == 0)
-		error = pass_on(subscription, changed, count);
-	while (made-- > 0)
-		if (changed[made].parameters != urls[made].parameters)
-			spoke_url_fini(&changed[made]);
-	spokei_free(env, changed, count, sizeof(*changed));
-	return error;
-}
-
 static void tell_empty(struct spokei_subscription *subscription, size_t count)
 {
 	if (count > 0 || subscription->empty || subscription->keeper == NULL ||
@@ -119,10 +85,9 @@ static void tell_empty(struct spokei_subscription *subscription, size_t count)
 
 /* Looks for routers of the application of the first provider, as Java does. Names come from the
  * registry, so only those are used that are names. */
-static void watch_routers(struct spokei_subscription *subscription, const struct spoke_url *urls,
-			  size_t count)
+static void watch_routers(struct spokei_subscription *subscription, const struct spoke_url *first)
 {
-	const char *name = count > 0 ? spoke_url_get(urls, "application") : NULL;
+	const char *name = spoke_url_get(first, "application");
 	size_t len = name ? strlen(name) : 0;
 	int error = SPOKE_OK;
 
@@ -146,25 +111,45 @@ static void watch_routers(struct spokei_subscription *subscription, const struct
 		error = spokei_keeper_subscribe(subscription->keeper, name, routers[i]);
 }
 
-static bool has_rules(const struct spokei_subscription *subscription)
+/* Finds the first provider of the service among the first texts. Returns whether there is one. */
+static bool find_first(const struct spokei_subscription *subscription,
+		       const struct spokei_buffer *texts, size_t count, struct spoke_url *ret_url)
 {
-	size_t count = 0;
+	const struct spoke_env *env = subscription->consumer->engine->env;
+	const char *text = (const char *)spokei_buffer_data(texts);
 
-	for (unsigned i = 0; i < SPOKEI_OVERRIDE_SOURCES; i++)
-		count += subscription->rules.of[i].count;
-	return count > 0;
+	for (size_t i = 0; i < count && i < FIRST_MAX; i++, text += strlen(text) + 1) {
+		if (spoke_url_parse(env, text, strlen(text), ret_url, NULL))
+			continue;
+		if (spokei_provider_url_serves(ret_url, subscription->of.service))
+			return true;
+		spoke_url_fini(ret_url);
+	}
+	return false;
 }
 
-static int subscription_list(void *arg, const struct spoke_url *urls, size_t count)
+static int subscription_list(void *arg, struct spokei_buffer *texts, size_t count)
 {
 	struct spokei_subscription *subscription = arg;
+	struct spoke_consumer *consumer = subscription->consumer;
+	struct spoke_url first;
 	int error;
 
-	watch_routers(subscription, urls, count);
-	error = count > 0 && has_rules(subscription) ? pass_on_ruled(subscription, urls, count)
-						     : pass_on(subscription, urls, count);
+	consumer->caller->awaits_list = false;
+	if (find_first(subscription, texts, count, &first)) {
+		watch_routers(subscription, &first);
+		note_listed(consumer, &first);
+		spoke_url_fini(&first);
+	}
+	error = spokei_directory_set(consumer->directory, texts, count);
 	tell_empty(subscription, count);
 	return error;
+}
+
+int spokei_subscription_edit(const struct spokei_subscription *subscription,
+			     const struct spoke_url *url, struct spoke_url *ret_url)
+{
+	return spokei_override_provider(&subscription->rules, url, ret_url);
 }
 
 /* --- rules */
@@ -215,7 +200,7 @@ static void tell_others(struct spokei_subscription *subscription,
 	}
 }
 
-static bool subscription_rules(void *arg, const char *service, const char *category,
+static void subscription_rules(void *arg, const char *service, const char *category,
 			       struct spokei_url_list *list)
 {
 	struct spokei_subscription *subscription = arg;
@@ -223,12 +208,12 @@ static bool subscription_rules(void *arg, const char *service, const char *categ
 	struct spokei_url_list *former;
 
 	if (tell_routers(subscription, service, category, list->count))
-		return false;
+		return;
 	source = source_of(subscription, service, category);
 	former = &subscription->rules.of[source];
 	tell_others(subscription, source, spokei_override_choose(&subscription->of, list));
 	if (spokei_override_equal(former, list))
-		return false;
+		return;
 	spokei_event(subscription->consumer->engine, SPOKE_OK,
 		     "registry: %zu configurators of %s apply", list->count,
 		     subscription->of.service);
@@ -236,7 +221,7 @@ static bool subscription_rules(void *arg, const char *service, const char *categ
 	*former = *list;
 	spokei_url_list_init(list, subscription->consumer->engine->env);
 	note_ruled(subscription->consumer, &subscription->rules);
-	return true;
+	spokei_directory_reread(subscription->consumer->directory);
 }
 
 /* --- begin and end */

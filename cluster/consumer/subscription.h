@@ -32,6 +32,10 @@ struct spokei_subscription {
  * that the engine's newest event explains. */
 SPOKE_MUST_USE int spokei_subscription_begin(struct spoke_consumer *consumer);
 
+/* Applies the rules to the URL of a provider: see spokei_override_provider(). */
+SPOKE_MUST_USE int spokei_subscription_edit(const struct spokei_subscription *subscription,
+					    const struct spoke_url *url, struct spoke_url *ret_url);
+
 /* Ends the subscription; the directory keeps its list. */
 void spokei_subscription_end(struct spokei_subscription *subscription);
 

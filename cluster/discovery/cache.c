@@ -2,10 +2,10 @@
 /* Keeps the last list of providers in a file, which is private because URLs contain tokens. */
 #include "cluster/discovery/cache.h"
 
-#include "cluster/registry/urls.h"
 #include "core/base/log.h"
 
 #include <spoke/engine.h>
+#include <spoke/url.h>
 #include <spoke/wheel.h>
 
 #include "core/engine/engine.h"
@@ -140,16 +140,28 @@ void spokei_cache_free(struct spokei_cache *cache)
 		destroy(cache);
 }
 
+static bool is_line(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)text[i] < ' ')
+			return false;
+	return len > 0 && *text != '#';
+}
+
 /* Prints the whole file. */
-static int print_all(const struct spokei_cache *cache, const struct spoke_url *urls, size_t count,
+static int print_all(const struct spokei_cache *cache, const char *texts, size_t count,
 		     struct spokei_buffer *out)
 {
 	int error = spokei_buffer_append(out, cache->head, cache->head_len);
 
-	for (size_t i = 0; i < count && error == 0; i++) {
-		error = spokei_urls_put(out, &urls[i]);
+	for (; count > 0 && error == 0; count--) {
+		size_t len = strlen(texts);
+
+		if (is_line(texts, len))
+			error = spokei_buffer_append(out, texts, len + 1);
 		if (error == 0)
 			spokei_buffer_data(out)[spokei_buffer_len(out) - 1] = '\n';
+		texts += len + 1;
 	}
 	return error;
 }
@@ -163,13 +175,13 @@ static bool is_current(const struct spokei_cache *cache)
 		       0;
 }
 
-void spokei_cache_keep(struct spokei_cache *cache, const struct spoke_url *urls, size_t count)
+void spokei_cache_keep(struct spokei_cache *cache, const char *texts, size_t count)
 {
 	struct spokei_buffer text;
 	int error;
 
 	spokei_buffer_init(&text, cache->engine->env, SPOKEI_CACHE_MAX);
-	error = print_all(cache, urls, count, &text);
+	error = print_all(cache, texts, count, &text);
 	if (error) {
 		spokei_buffer_fini(&text);
 		complain(cache, error,
@@ -210,23 +222,28 @@ static int read_file(const struct spokei_cache *cache, struct spokei_buffer *tex
 	return SPOKE_OK;
 }
 
-static int read_lines(const char *at, const char *end, struct spokei_url_list *list)
+static int read_lines(const char *at, const char *end, struct spokei_buffer *texts,
+		      size_t *ret_count)
 {
 	int error = SPOKE_OK;
 
 	while (at < end && error == 0) {
 		const char *stop = memchr(at, '\n', (size_t)(end - at));
+		size_t len = (size_t)((stop ? stop : end) - at);
 
-		if (stop == NULL)
-			stop = end;
-		if (stop > at && *at != '#')
-			error = spokei_url_list_add(list, at, (size_t)(stop - at));
-		at = stop + 1;
+		if (is_line(at, len)) {
+			error = spokei_buffer_append(texts, at, len);
+			if (error == 0)
+				error = spokei_buffer_append(texts, "", 1);
+			*ret_count += error == 0;
+		}
+		at += len + 1;
 	}
 	return error;
 }
 
-static int read_list(const struct spokei_cache *cache, struct spokei_url_list *list)
+static int read_list(const struct spokei_cache *cache, struct spokei_buffer *texts,
+		     size_t *ret_count)
 {
 	struct spokei_buffer text;
 	const char *begin;
@@ -238,7 +255,7 @@ static int read_list(const struct spokei_cache *cache, struct spokei_url_list *l
 	begin = (const char *)spokei_buffer_data(&text);
 	len = spokei_buffer_len(&text);
 	if (len >= cache->head_len && memcmp(begin, cache->head, cache->head_len) == 0)
-		error = read_lines(begin + cache->head_len, begin + len, list);
+		error = read_lines(begin + cache->head_len, begin + len, texts, ret_count);
 	else if (error == SPOKE_OK && len > 0)
 		complain(cache, SPOKE_EINVAL,
 			 "belongs to another service; ignored, and will be replaced");
@@ -274,10 +291,11 @@ static struct spokei_cache *make(struct spoke_engine *engine, const char *path, 
 }
 
 int spokei_cache_open(struct spoke_engine *engine, const char *path, const char *service,
-		      struct spokei_url_list *list, struct spokei_cache **ret_cache)
+		      struct spokei_buffer *texts, size_t *ret_count,
+		      struct spokei_cache **ret_cache)
 {
 	struct spokei_cache *cache = make(engine, path, service);
-	int error = cache ? read_list(cache, list) : SPOKE_ENOMEM;
+	int error = cache ? read_list(cache, texts, ret_count) : SPOKE_ENOMEM;
 
 	if (error)
 		spokei_cache_free(cache);

@@ -65,14 +65,16 @@ struct entry {
 	bool wanted;
 	bool stale;        /* must be withdrawn and requested again */
 	bool troubled;     /* failed or lost, and not restored yet */
-	bool has_list;     /* `list` is to be passed on, from `list_ns` on */
+	bool has_list;     /* a list is to be passed on, from `list_ns` on */
 	uint32_t failures; /* consecutive */
 	uint64_t due_ns;   /* earliest next request; GIVEN_UP: never */
 	uint64_t anew_ns;  /* from then on a loss is repeated at once */
 	uint64_t list_ns;
-	struct spokei_url_list list;
-	struct spoke_url url; /* of a publication */
-	size_t size;          /* of this struct, with all that follows it */
+	struct spokei_buffer texts;  /* that list, of providers */
+	size_t count;                /* of these texts */
+	struct spokei_url_list list; /* ... of another category */
+	struct spoke_url url;        /* of a publication */
+	size_t size;                 /* of this struct, with all that follows it */
 	/* The registry's struct begins with this one; after it are the texts. */
 	_Alignas(max_align_t) struct spoke_registry_entry of;
 };
@@ -91,7 +93,6 @@ struct spokei_keeper {
 	size_t troubled; /* entries that are troubled */
 	bool complained; /* the failure was logged */
 	bool gave_up;    /* giving up was logged */
-	bool over;       /* the last list was longer than the limit, and logged */
 	bool ended;      /* closed: no more requests */
 	bool freed;
 	uint64_t end_ns;          /* after free(): deadline of the withdrawals */
@@ -312,22 +313,6 @@ static int read_rule(struct spokei_keeper *keeper, const struct entry *entry, co
 	return error;
 }
 
-static void log_bad_providers(struct spokei_keeper *keeper, const struct spokei_url_list *list)
-{
-	if (list->bad > 0) {
-		spokei_event(
-			keeper->engine, SPOKE_ESYNTAX,
-			"registry %s: %zu invalid provider URLs ignored; the first, byte %zu: %s",
-			keeper->name, list->bad, list->why.at, list->why.text);
-	}
-	if (list->over > 0 && !keeper->over) {
-		spokei_event(keeper->engine, SPOKE_ELIMIT,
-			     "registry %s: %zu providers ignored; at most %u are used",
-			     keeper->name, list->over, SPOKEI_URL_LIST_MAX);
-	}
-	keeper->over = list->over > 0;
-}
-
 static void log_bad_rules(struct spokei_keeper *keeper, const struct entry *entry,
 			  const struct spokei_url_list *list)
 {
@@ -342,15 +327,47 @@ static void log_bad_rules(struct spokei_keeper *keeper, const struct entry *entr
 	}
 }
 
-/* Lets a list wait for the owner, in place of an older one. */
-static void keep_list(struct spokei_keeper *keeper, struct entry *entry,
-		      const struct spokei_url_list *list)
+/* Lets the list of an entry wait for the owner. */
+static void pass_soon(struct spokei_keeper *keeper, struct entry *entry)
 {
-	spokei_url_list_fini(&entry->list);
-	entry->list = *list;
 	entry->has_list = true;
 	entry->list_ns = 0;
 	act_soon(keeper);
+}
+
+/* Copies a list of providers, in place of an older one. */
+static int keep_texts(struct entry *entry, const char *texts, size_t count)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < count; i++)
+		len += strlen(texts + len) + 1;
+	spokei_buffer_clear(&entry->texts);
+	entry->count = count;
+	return len > 0 ? spokei_buffer_append(&entry->texts, texts, len) : SPOKE_OK;
+}
+
+/* Parses a list of another category, in place of an older one. Returns 0 or an error that was
+ * logged; ENOMEM was not. */
+static int keep_list(struct spokei_keeper *keeper, struct entry *entry, const char *texts,
+		     size_t count)
+{
+	struct spokei_url_list list;
+	int error;
+
+	spokei_url_list_init(&list, keeper->engine->env);
+	if (spokei_urls_are_rule(entry->of.category))
+		error = count > 0 ? read_rule(keeper, entry, texts, &list) : SPOKE_OK;
+	else
+		error = read_all(&list, texts, count);
+	if (error) {
+		spokei_url_list_fini(&list);
+		return error;
+	}
+	log_bad_rules(keeper, entry, &list);
+	spokei_url_list_fini(&entry->list);
+	entry->list = list;
+	return SPOKE_OK;
 }
 
 static void registry_list(void *arg, struct spoke_registry_entry *of, const char *texts,
@@ -358,34 +375,24 @@ static void registry_list(void *arg, struct spoke_registry_entry *of, const char
 {
 	struct spokei_keeper *keeper = arg;
 	struct entry *entry = spoke_container_of(of, struct entry, of);
-	struct spokei_url_list list;
 	int error;
 
 	if (keeper->freed || entry->stale || (entry->state != ASKING && entry->state != HELD))
 		return;
 	spokei_engine_refresh(keeper->engine);
 	heard(keeper);
-	spokei_url_list_init(&list, keeper->engine->env);
-	if (spokei_urls_are_rule(of->category))
-		error = count > 0 ? read_rule(keeper, entry, texts, &list) : SPOKE_OK;
-	else
-		error = read_all(&list, texts, count);
-	if (error) {
-		spokei_url_list_fini(&list);
-		if (error != SPOKE_ENOMEM)
-			return;
+	error = lists_providers(entry) ? keep_texts(entry, texts, count)
+				       : keep_list(keeper, entry, texts, count);
+	if (error == SPOKE_ENOMEM) {
 		/* An incomplete list is dropped and requested again. */
+		entry->has_list = false;
 		entry->stale = true;
 		fail(keeper, entry, "take the list of", error);
-		return;
+	} else if (error == SPOKE_OK) {
+		if (lists_providers(entry) && keeper->cache && count > 0)
+			spokei_cache_keep(keeper->cache, texts, count);
+		pass_soon(keeper, entry);
 	}
-	if (lists_providers(entry))
-		log_bad_providers(keeper, &list);
-	else
-		log_bad_rules(keeper, entry, &list);
-	if (lists_providers(entry) && keeper->cache && list.count > 0)
-		spokei_cache_keep(keeper->cache, list.urls, list.count);
-	keep_list(keeper, entry, &list);
 }
 
 static const struct spoke_registry_up registry_up = {
@@ -416,6 +423,7 @@ static void drop_entry(struct spokei_keeper *keeper, struct entry *entry)
 	(void)calm(keeper, entry);
 	keeper->entry_count--;
 	spokei_list_remove(&entry->node);
+	spokei_buffer_fini(&entry->texts);
 	spokei_url_list_fini(&entry->list);
 	spoke_url_fini(&entry->url);
 	spokei_free(keeper->engine->env, entry, 1, entry->size);
@@ -441,6 +449,7 @@ static int add_entry(struct spokei_keeper *keeper, const char *service, const ch
 		return SPOKE_ENOMEM;
 	entry->size = size;
 	entry->wanted = true;
+	spokei_buffer_init(&entry->texts, keeper->engine->env, SIZE_MAX);
 	spokei_url_list_init(&entry->list, keeper->engine->env);
 	texts = (char *)&entry->of + room;
 	memcpy(texts, service, service_size);
@@ -547,21 +556,17 @@ void spokei_keeper_withdraw_all(struct spokei_keeper *keeper)
 /* Passes on the list of the cache, until the registry reports one. */
 static int read_cache(struct spokei_keeper *keeper, struct entry *entry)
 {
-	struct spokei_url_list list;
 	int error;
 
 	if (keeper->cache_path[0] == '\0')
 		return SPOKE_OK;
-	spokei_url_list_init(&list, keeper->engine->env);
-	error = spokei_cache_open(keeper->engine, keeper->cache_path, entry->of.service, &list,
-				  &keeper->cache);
-	if (error || list.count == 0) {
-		spokei_url_list_fini(&list);
+	error = spokei_cache_open(keeper->engine, keeper->cache_path, entry->of.service,
+				  &entry->texts, &entry->count, &keeper->cache);
+	if (error || entry->count == 0)
 		return error;
-	}
 	spokei_event(keeper->engine, SPOKE_OK, "registry %s: using %zu cached providers",
-		     keeper->name, list.count);
-	keep_list(keeper, entry, &list);
+		     keeper->name, entry->count);
+	pass_soon(keeper, entry);
 	return SPOKE_OK;
 }
 
@@ -615,37 +620,25 @@ void spokei_keeper_count(const struct spokei_keeper *keeper, size_t *ret_wanted,
 
 /* --- requests */
 
-/* Requests the list of providers again, to which changed rules apply. */
-static void renew_list(struct spokei_keeper *keeper)
-{
-	for (struct entry *entry = next_of(keeper, NULL); entry; entry = next_of(keeper, entry)) {
-		if (lists_providers(entry) && entry->state != ABSENT)
-			entry->stale = true;
-	}
-	act_soon(keeper);
-}
-
 /* Passes the entry's list on to the owner, which may free the keeper. Without memory there, the
  * list waits. */
 static void pass_list(struct spokei_keeper *keeper, struct entry *entry)
 {
-	struct spokei_url_list list = entry->list;
 	int error = SPOKE_OK;
 
 	entry->has_list = false;
-	spokei_url_list_init(&entry->list, keeper->engine->env);
 	if (keeper->up && lists_providers(entry))
-		error = keeper->up->list(keeper->up_arg, list.urls, list.count);
-	else if (keeper->up &&
-		 keeper->up->rules(keeper->up_arg, entry->of.service, entry->of.category, &list))
-		renew_list(keeper);
+		error = keeper->up->list(keeper->up_arg, &entry->texts, entry->count);
+	else if (keeper->up)
+		keeper->up->rules(keeper->up_arg, entry->of.service, entry->of.category,
+				  &entry->list);
 	if (error == SPOKE_ENOMEM && !keeper->freed) {
-		keep_list(keeper, entry, &list);
+		entry->has_list = true;
 		entry->list_ns = after_pause(keeper);
 		complain(keeper, entry, "take the list of", error);
 		return;
 	}
-	spokei_url_list_fini(&list);
+	spokei_url_list_fini(&entry->list);
 	if (entry->state == HELD && !entry->stale)
 		restore(keeper, entry);
 }

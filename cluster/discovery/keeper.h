@@ -17,7 +17,7 @@
 
 struct spoke_engine;
 struct spoke_registry;
-struct spoke_url;
+struct spokei_buffer;
 struct spokei_keeper;
 struct spokei_url_list;
 
@@ -30,14 +30,13 @@ struct spokei_keeper_options {
 };
 
 struct spokei_keeper_up {
-	/* Receives all providers of the service. `urls` are borrowed. Never called from inside
-	 * a function of the keeper. May free the keeper. Returns 0, or ENOMEM to get the list
-	 * again after a pause. */
-	int (*list)(void *arg, const struct spoke_url *urls, size_t count);
+	/* Receives all providers of the service: `count` texts, each with its NUL. May exchange
+	 * their memory for other. Never called from inside a function of the keeper. May free the
+	 * keeper. Returns 0, or ENOMEM to get the list again after a pause. */
+	int (*list)(void *arg, struct spokei_buffer *texts, size_t count);
 	/* Receives all URLs of another category, like list(), or those of a rule: see override.h.
-	 * May take them out of the list. Returns whether the list of providers is needed again.
-	 * NULL without such a subscription. */
-	bool (*rules)(void *arg, const char *service, const char *category,
+	 * May take them out of the list. NULL without such a subscription. */
+	void (*rules)(void *arg, const char *service, const char *category,
 		      struct spokei_url_list *list);
 };
 

@@ -10,17 +10,16 @@
 #ifndef SPOKEI_CLUSTER_ENDPOINTS_DIRECTORY_H
 #define SPOKEI_CLUSTER_ENDPOINTS_DIRECTORY_H
 
-#include "cluster/balancer/least.h"
-#include "cluster/balancer/state.h"
 #include "cluster/config/owners.h"
+#include "cluster/endpoints/candidates.h"
 #include "cluster/endpoints/endpoint.h"
-#include "core/engine/task.h"
-#include "core/memory/map.h"
 
 #include <spoke/policy.h>
 #include <spoke/wheel.h>
 
 struct spoke_url;
+struct spokei_listing;
+struct spokei_provider_url;
 
 struct spokei_directory_up {
 	/* Link events for users. May end the directory. */
@@ -30,53 +29,25 @@ struct spokei_directory_up {
 	void (*able)(void *arg);
 	/* A resting directory has lost its last connection. */
 	void (*rested)(void *arg);
-};
-
-/* Preference for an endpoint: its grade, below ASIDE; its grade plus ASIDE while it is
- * ejected; or one of the others. */
-enum spokei_rank {
-	SPOKEI_RANK_ASIDE = SPOKEI_GRADE_NONE,
-	SPOKEI_RANK_FULL = 2 * SPOKEI_RANK_ASIDE, /* has reached its limit of calls */
-	SPOKEI_RANK_NONE,
-};
-
-/* The endpoints of a directory as arrays for balancers. */
-struct spokei_candidates {
-	struct spoke_balancer_candidates shown; /* view for balancers */
-	struct spokei_endpoint **endpoints;     /* in the order of the list */
-	uint64_t *ids;
-	uint64_t *means_ns;
-	uint64_t *chosen_ns;
-	const char **names;
-	uint32_t *weights;
-	uint32_t *actives;
-	uint32_t *successes;
-	uint8_t *ranks;
-	uint8_t *able;
-	struct spokei_moves moves;
-	uint32_t *homes; /* likely place of an id, at id & (home_room - 1) */
-	void *memory;
-	size_t room;      /* capacity */
-	size_t home_room; /* a power of two, at least `room` */
+	/* Applies the rules of operators to the URL of a provider. Returns 0, or SPOKE_ENOMEM.
+	 * *ret_url is the URL itself unless they have changed its parameters. */
+	int (*edit)(void *arg, const struct spoke_url *url, struct spoke_url *ret_url);
 };
 
 struct spokei_directory {
 	struct spoke_engine *engine;
 	struct spokei_endpoint
 		*sole;      /* the only listed endpoint, if it has one connection; else NULL */
-	uint64_t look_ns;   /* next change by time: refresh then */
-	uint64_t list_id;   /* changes with the places; not 0 */
-	uint64_t version;   /* changes with `able` or weights; not 0 */
+	uint64_t look_ns;   /* next change by time: all are looked at again from then on */
+	uint64_t next_ns;   /* next one of those that were looked at since */
+	size_t look_at;     /* next place to be looked at; 0: all were */
 	uint64_t dice;      /* state of its random numbers */
-	bool others_told;   /* that the empty list has providers of other versions or groups */
-	bool keeps;         /* that endpoints are kept in place of an empty list was logged */
 	size_t turn;        /* next place in turn, without a balancer */
 	size_t usable;      /* places that can take a call */
-	uint8_t best;       /* rank of the able places */
-	bool stale;         /* refresh before the next choice */
+	bool stale;         /* there are `news`, or `all` is true */
+	bool all;           /* all endpoints are to be looked at before the next choice */
 	bool barren;        /* no connected endpoint could take a call at the last refresh */
 	bool needs_service; /* an endpoint's wire requires the name of the service */
-	bool over;          /* the last list was longer than the limit, and logged */
 	bool resting;
 	bool ended;
 	struct spokei_directory_settings settings;
@@ -84,13 +55,11 @@ struct spokei_directory {
 	struct spokei_link *link;
 	const struct spokei_directory_up *up;
 	void *up_arg;
-	struct spokei_map keys;   /* endpoints listed by a registry, by key */
-	struct spoke_list gone;   /* endpoints that were removed from the list */
-	uint64_t last_id;         /* of an endpoint */
-	uint64_t round;           /* number of the registry's latest list */
-	uint64_t host_id;         /* of this process; 0: paths of providers are not used */
-	struct spokei_task check; /* checks whether an endpoint can take calls */
-	struct spoke_timer wake;  /* retries failed connects */
+	struct spokei_listing *listing; /* NULL: no list of a registry yet */
+	struct spoke_list gone;         /* endpoints that were removed from the list */
+	struct spoke_list news;         /* endpoints to be looked at before the next choice */
+	uint64_t last_id;               /* of an endpoint */
+	struct spokei_task check;       /* checks whether an endpoint can take calls */
 };
 
 /* The requirements of a call. */
@@ -128,17 +97,6 @@ SPOKE_MUST_USE int spokei_directory_fix(struct spokei_directory *directory,
 					const struct spoke_url *urls, size_t count);
 
 /*
- * Sets the list of a registry. Endpoints that are missing are removed once their calls have
- * ended, new ones are connected. URLs of other groups and versions are ignored, invalid ones too,
- * with an event. Of several with one address the newest wins. More than endpoints.max are
- * ignored, with an event until a list fits again. Returns 0, or SPOKE_ENOMEM or SPOKE_ELIMIT if
- * some could not be added or the list is unchanged. An endpoint whose connection could not be
- * created is retried later.
- */
-SPOKE_MUST_USE int spokei_directory_set(struct spokei_directory *directory,
-					const struct spoke_url *urls, size_t count);
-
-/*
  * Chooses an endpoint and the connection to call on. Returns 0; ENOPROVIDER: none is listed;
  * EUNAVAILABLE: none can take the call; ELIMIT: all have reached their limit of calls; or, if a
  * first connection could not be created, ENOMEM or ELIMIT.
@@ -171,22 +129,29 @@ const char *spokei_directory_reason(const struct spokei_directory *directory);
 void spokei_directory_changed(struct spokei_line *line);
 
 /* Passes a link event on to users. May end everything. */
-void spokei_directory_tell(struct spokei_directory *directory,
-			   const struct spoke_link_event *event);
+void spokei_directory_tell(struct spokei_endpoint *endpoint, const struct spoke_link_event *event);
 
-/* Schedules a refresh of the candidates. */
+/* All candidates are looked at before the next choice. */
 void spokei_directory_refresh_later(struct spokei_directory *directory);
+
+/* The same for one endpoint, whose health has changed. */
+void spokei_directory_note(struct spokei_endpoint *endpoint);
+
+/* For lists. Makes an endpoint without a place. Returns 0 or SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_directory_make(struct spokei_directory *directory,
+					 const struct spokei_provider_url *provider,
+					 struct spokei_endpoint **ret_endpoint);
+
+/* Gives an endpoint a place. Returns 0 or SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_directory_add(struct spokei_directory *directory,
+					struct spokei_endpoint *endpoint);
+
+/* Takes an endpoint's place. It is freed once its calls have ended. */
+void spokei_directory_remove(struct spokei_endpoint *endpoint);
 
 /* Excludes an endpoint for a moment because its output queue is full. Returns whether another
  * can take the call. */
 bool spokei_directory_full(struct spokei_endpoint *endpoint);
-
-/* The figures of a place have changed. Balancers look at all places of a few. */
-static inline void spokei_candidates_moved(struct spokei_candidates *candidates, size_t place)
-{
-	if (SPOKEI_UNLIKELY(candidates->shown.count > SPOKEI_LEAST_BLOCK))
-		spokei_moves_note(&candidates->moves, place);
-}
 
 /* Counts an attempt that begins at a chosen endpoint, which exists until the attempt has ended.
  * `now_ns` is when this turn began. */
@@ -205,7 +170,7 @@ static inline void spokei_directory_begun(struct spokei_endpoint *endpoint, uint
 	if (SPOKEI_UNLIKELY(endpoint->actives == directory->settings.actives_max ||
 			    endpoint->eject.aside)) {
 		spokei_eject_begun(&endpoint->eject, now_ns);
-		directory->stale = true;
+		spokei_directory_note(endpoint);
 	}
 }
 

@@ -39,7 +39,7 @@ static void line_event(void *arg, const struct spoke_link_event *event)
 {
 	const struct spokei_line *line = arg;
 
-	spokei_directory_tell(line->endpoint->directory, event);
+	spokei_directory_tell(line->endpoint, event);
 }
 
 static const struct spokei_connector_up line_up = {

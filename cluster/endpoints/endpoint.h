@@ -47,10 +47,11 @@ struct spokei_endpoint {
 	uint64_t timestamp_ms; /* 0: no warm-up */
 	uint64_t listed_ns;    /* time of reading these values, with an uptime of uptime_ms */
 	int64_t uptime_ms;
-	uint64_t round;    /* number of the last list that contained it */
-	uint32_t draft_at; /* index in that list while it is applied */
-	bool asleep;       /* not connected yet */
-	bool removed;      /* not listed */
+	uint32_t listed; /* texts of a registry's list that name it */
+	uint32_t entry;  /* index of one of them */
+	bool touched;    /* its texts have changed: `chore` is in the list of such endpoints */
+	bool asleep;     /* not connected yet */
+	bool removed;    /* not listed */
 	uint32_t line_count;
 	uint32_t turn; /* next line in turn */
 	struct spokei_connector_options options;
@@ -64,6 +65,8 @@ struct spokei_endpoint {
 	size_t key_len;
 	size_t size; /* of this struct with lines and texts */
 	struct spoke_list node;
+	struct spoke_list news;  /* of endpoints to be looked at before the next choice */
+	struct spoke_list chore; /* of endpoints whose texts have changed, or to be connected */
 	struct spokei_task finalise;
 	struct spokei_line lines[];
 };

@@ -2,6 +2,7 @@
 /* Chooses the endpoint for a call, and counts the outcome of an attempt there. */
 #include "cluster/endpoints/directory.h"
 
+#include "cluster/endpoints/listing.h"
 #include "core/base/error.h"
 #include "core/base/mix.h"
 #include "core/engine/engine.h"
@@ -11,6 +12,7 @@
 
 #define MS UINT64_C(1000000)
 #define LOOK_NS UINT64_C(1000000000) /* how often growing weights are updated */
+#define LOOK_SLICE 512u              /* places that a choice looks at because of the time */
 #define FULL_NS UINT64_C(10000000)   /* how long an endpoint with a full output queue is excluded */
 #define ASKED_MAX 3u                 /* attempts of a balancer to choose an untried place */
 #define FEW_TRIED 8u                 /* up to here tried places are counted one by one */
@@ -33,34 +35,66 @@ static uint8_t rank_of(const struct spokei_directory *directory,
 	return (uint8_t)grade;
 }
 
-/* Updates the arrays for an endpoint, and the time of its next change. Returns whether its
- * weight has changed. */
-static bool look_at(struct spokei_directory *directory, struct spokei_endpoint *endpoint)
+/* Returns when the endpoint is to be looked at again, because its weight grows, its figures become
+ * old, or it can take calls again. An endpoint that is not ready may improve without notice. */
+static uint64_t next_look(const struct spokei_endpoint *endpoint, bool changes, uint64_t now_ns)
+{
+	uint64_t next_ns = changes ? now_ns + LOOK_NS : UINT64_MAX;
+
+	if (endpoint->eject.aside && endpoint->eject.until_ns > now_ns &&
+	    endpoint->eject.until_ns < next_ns)
+		next_ns = endpoint->eject.until_ns;
+	if (endpoint->full_ns > now_ns && endpoint->full_ns < next_ns)
+		next_ns = endpoint->full_ns;
+	return next_ns;
+}
+
+/* Updates the arrays for an endpoint, and the time of its next change. */
+static void look_at(struct spokei_directory *directory, const struct spokei_endpoint *endpoint)
 {
 	struct spokei_candidates *candidates = &directory->candidates;
 	uint64_t now_ns = directory->engine->begin_ns;
 	uint64_t mean_ns = spokei_score_mean(&endpoint->score, now_ns);
-	uint64_t look_ns = UINT64_MAX;
 	size_t place = endpoint->place;
+	uint8_t rank = rank_of(directory, endpoint);
+	uint64_t next_ns;
 	bool grows;
 	uint32_t weight = spokei_endpoint_weight(endpoint, &grows);
-	bool differs = candidates->weights[place] != weight;
 
-	if (grows || mean_ns > 0)
-		look_ns = now_ns + LOOK_NS;
-	if (endpoint->eject.aside && endpoint->eject.until_ns > now_ns &&
-	    endpoint->eject.until_ns < look_ns)
-		look_ns = endpoint->eject.until_ns;
-	if (endpoint->full_ns > now_ns && endpoint->full_ns < look_ns)
-		look_ns = endpoint->full_ns;
-	if (look_ns < directory->look_ns)
-		directory->look_ns = look_ns;
+	next_ns = next_look(endpoint, grows || mean_ns > 0 || rank != SPOKEI_GRADE_READY, now_ns);
+	directory->look_ns = next_ns < directory->look_ns ? next_ns : directory->look_ns;
+	directory->next_ns = next_ns < directory->next_ns ? next_ns : directory->next_ns;
+	candidates->differs |= candidates->weights[place] != weight;
 	candidates->weights[place] = weight;
 	if (candidates->means_ns[place] != mean_ns)
 		spokei_candidates_moved(candidates, place);
 	candidates->means_ns[place] = mean_ns;
-	candidates->ranks[place] = rank_of(directory, endpoint);
-	return differs;
+	spokei_candidates_rank(candidates, place, rank);
+}
+
+static void look_at_news(struct spokei_directory *directory)
+{
+	while (!spokei_list_empty(&directory->news)) {
+		struct spoke_list *node = spokei_list_first(&directory->news);
+
+		spokei_list_remove(node);
+		look_at(directory, spoke_container_of(node, struct spokei_endpoint, news));
+	}
+}
+
+/* Looks at up to `count` further places, beginning anew after the last. */
+static void look_on(struct spokei_directory *directory, size_t count)
+{
+	const struct spokei_candidates *candidates = &directory->candidates;
+
+	if (directory->look_at == 0)
+		directory->next_ns = UINT64_MAX;
+	for (; count > 0 && directory->look_at < candidates->shown.count; count--)
+		look_at(directory, candidates->endpoints[directory->look_at++]);
+	if (directory->look_at < candidates->shown.count)
+		return;
+	directory->look_at = 0;
+	directory->look_ns = directory->next_ns;
 }
 
 /* Returns whether endpoints of this rank are connected. */
@@ -69,52 +103,50 @@ static bool is_connected(uint8_t rank)
 	return rank < SPOKEI_RANK_FULL && rank % SPOKEI_RANK_ASIDE != SPOKEI_GRADE_CONNECTING;
 }
 
-static void look_through(struct spokei_directory *directory)
+/* Concludes what the ranks mean for choices. */
+static void conclude(struct spokei_directory *directory)
 {
 	struct spokei_candidates *candidates = &directory->candidates;
-	uint8_t best = SPOKEI_RANK_NONE;
-	bool differs = false;
 
-	directory->stale = false;
-	directory->look_ns = UINT64_MAX;
-	directory->usable = 0;
-	candidates->shown.able_count = 0;
-	for (size_t i = 0; i < candidates->shown.count; i++) {
-		uint8_t rank;
-
-		differs |= look_at(directory, candidates->endpoints[i]);
-		rank = candidates->ranks[i];
-		directory->usable += rank < SPOKEI_RANK_FULL;
-		best = rank < best ? rank : best;
-		candidates->ranks[i] = rank;
-	}
-	for (size_t i = 0; i < candidates->shown.count; i++) {
-		uint8_t able = best < SPOKEI_RANK_FULL && candidates->ranks[i] == best;
-
-		differs |= candidates->able[i] != able;
-		candidates->able[i] = able;
-		candidates->shown.able_count += able;
-	}
-	directory->best = best;
-	if (directory->barren && is_connected(best))
+	spokei_candidates_grade(candidates);
+	directory->usable = candidates->shown.count - candidates->ranked[SPOKEI_RANK_FULL] -
+			    candidates->ranked[SPOKEI_RANK_NONE];
+	if (directory->barren && is_connected(candidates->best))
 		spokei_run_soon(directory->engine, &directory->check);
-	directory->barren = !is_connected(best);
-	directory->version += differs;
+	directory->barren = !is_connected(candidates->best);
+	candidates->changes.version += candidates->differs;
+	candidates->differs = false;
+}
+
+static SPOKEI_NOINLINE void look_again(struct spokei_directory *directory)
+{
+	bool due = directory->candidates.best != SPOKEI_GRADE_READY ||
+		   directory->engine->begin_ns >= directory->look_ns;
+
+	if (directory->all) {
+		directory->look_at = 0;
+		look_on(directory, SIZE_MAX);
+	}
+	look_at_news(directory);
+	if (due && !directory->all)
+		look_on(directory, LOOK_SLICE);
+	directory->stale = directory->all = false;
+	conclude(directory);
 }
 
 /* While the best grade is not READY, an endpoint may improve without notice. */
 static inline void look(struct spokei_directory *directory)
 {
-	if (directory->stale || directory->best != SPOKEI_GRADE_READY ||
+	if (directory->stale || directory->candidates.best != SPOKEI_GRADE_READY ||
 	    directory->engine->begin_ns >= directory->look_ns)
-		look_through(directory);
+		look_again(directory);
 }
 
 static int refusal(const struct spokei_directory *directory)
 {
 	if (directory->candidates.shown.count == 0)
 		return SPOKE_ENOPROVIDER;
-	if (directory->best != SPOKEI_RANK_FULL)
+	if (directory->candidates.best != SPOKEI_RANK_FULL)
 		return SPOKE_EUNAVAILABLE;
 	return spokei_link_refused(directory->link, SPOKE_ELIMIT, SPOKEI_REFUSED_BY_ENDPOINTS);
 }
@@ -160,7 +192,7 @@ static uint8_t best_fresh(const struct spokei_directory *directory, const struct
 	size_t hint = 0;
 
 	if (ask->tried_count == 0)
-		return directory->best;
+		return directory->candidates.best;
 	for (size_t i = 0; i < candidates->shown.count; i++)
 		if (!was_tried(ask->tried, ask->tried_count, candidates->ids[i], &hint) &&
 		    candidates->ranks[i] < best)
@@ -183,6 +215,24 @@ static size_t find(const struct spokei_directory *directory, const struct spokei
 		at = at + 1 < candidates->shown.count ? at + 1 : 0;
 	}
 	return SPOKE_NO_ENDPOINT;
+}
+
+/* Returns the first untried place of this rank in the order of the list. */
+static size_t find_listed(const struct spokei_directory *directory, const struct spokei_ask *ask,
+			  uint8_t rank)
+{
+	const struct spokei_candidates *candidates = &directory->candidates;
+	const struct spokei_listing *listing = directory->listing;
+	size_t hint = 0;
+
+	for (size_t i = 0; listing && i < listing->now.count; i++) {
+		const struct spokei_endpoint *endpoint = listing->now.entries[i].endpoint;
+
+		if (endpoint && candidates->ranks[endpoint->place] == rank &&
+		    !was_tried(ask->tried, ask->tried_count, endpoint->id, &hint))
+			return endpoint->place;
+	}
+	return find(directory, ask, 0, rank);
 }
 
 /* --- choice */
@@ -217,8 +267,7 @@ static inline size_t ask_once(struct spokei_directory *directory, const struct s
 
 	choice->dice = dice_of(directory);
 	place = spokei_balancer_state_pick(ask->balancer_state, directory->engine->env,
-					   directory->list_id, directory->version,
-					   &candidates->shown, &candidates->moves, choice);
+					   &candidates->shown, &candidates->changes, choice);
 	return SPOKEI_LIKELY(place < candidates->shown.count && candidates->able[place])
 		       ? place
 		       : SPOKE_NO_ENDPOINT;
@@ -281,16 +330,16 @@ static SPOKEI_NOINLINE size_t prefer(struct spokei_directory *directory,
 	size_t place = SPOKE_NO_ENDPOINT;
 
 	if (rank >= SPOKEI_RANK_FULL) {
-		rank = directory->best;
+		rank = directory->candidates.best;
 		anew.tried_count = 0;
 	}
-	if (ask->sticky && rank == directory->best)
+	if (ask->sticky && rank == directory->candidates.best)
 		place = stick(directory, &anew);
 	if (place != SPOKE_NO_ENDPOINT)
 		return place;
 	if (ask->balancer_state == NULL)
-		return find(directory, &anew, 0, rank);
-	if (ask->balancer_state->balancer && rank == directory->best)
+		return find_listed(directory, &anew, rank);
+	if (ask->balancer_state->balancer && rank == directory->candidates.best)
 		place = ask_balancer(directory, &anew);
 	return place != SPOKE_NO_ENDPOINT ? place : take_turn(directory, &anew, rank);
 }
@@ -303,7 +352,7 @@ static inline size_t choose(struct spokei_directory *directory, const struct spo
 	if (SPOKEI_UNLIKELY(ask->tried_count > 0 || ask->sticky))
 		return prefer(directory, ask);
 	if (SPOKEI_UNLIKELY(ask->balancer_state == NULL))
-		return find(directory, ask, 0, directory->best);
+		return find_listed(directory, ask, directory->candidates.best);
 	if (SPOKEI_LIKELY(ask->balancer_state->balancer)) {
 		struct spoke_balancer_choice choice = {
 			.now_ns = directory->engine->begin_ns,
@@ -315,7 +364,7 @@ static inline size_t choose(struct spokei_directory *directory, const struct spo
 	}
 	return SPOKEI_LIKELY(place != SPOKE_NO_ENDPOINT)
 		       ? place
-		       : take_turn(directory, ask, directory->best);
+		       : take_turn(directory, ask, directory->candidates.best);
 }
 
 /* --- result */
@@ -362,7 +411,10 @@ static inline int pick_once(struct spokei_directory *directory, const struct spo
 			return error;
 	}
 	if (SPOKEI_UNLIKELY(*ret_conn == NULL)) {
-		directory->stale = true;
+		if (place != SPOKE_NO_ENDPOINT)
+			spokei_directory_note(directory->candidates.endpoints[place]);
+		else
+			spokei_directory_refresh_later(directory);
 		return SPOKE_OK;
 	}
 	*ret_endpoint = directory->candidates.endpoints[place];
@@ -404,7 +456,7 @@ bool spokei_directory_full(struct spokei_endpoint *endpoint)
 	if (directory->candidates.shown.count < 2)
 		return false;
 	endpoint->full_ns = directory->engine->begin_ns + FULL_NS;
-	directory->stale = true;
+	spokei_directory_note(endpoint);
 	look(directory);
 	return directory->usable > 0;
 }
@@ -488,7 +540,7 @@ static void count_failure(struct spokei_endpoint *endpoint, int error, uint64_t 
 		return;
 	spokei_event(endpoint->engine, error, "%s: ejected after failures for %" PRIu64 " ms",
 		     endpoint->name, (endpoint->eject.until_ns - now_ns) / MS);
-	spokei_directory_refresh_later(directory);
+	spokei_directory_note(endpoint);
 }
 
 /* Counts a success of an endpoint that is ejected, or was. */
@@ -502,7 +554,7 @@ static SPOKEI_NOINLINE void readmit(struct spokei_endpoint *endpoint, uint64_t b
 		return;
 	spokei_event(endpoint->engine, SPOKE_OK, "%s: answers again, no longer ejected",
 		     endpoint->name);
-	spokei_directory_refresh_later(directory);
+	spokei_directory_note(endpoint);
 }
 
 /* Returns when an attempt began that has ended now. */
@@ -567,5 +619,5 @@ void spokei_directory_ended(struct spokei_endpoint *endpoint, int error, uint64_
 	spokei_candidates_moved(candidates, endpoint->place);
 	if (SPOKEI_UNLIKELY(endpoint->actives + 1 == directory->settings.actives_max ||
 			    endpoint->eject.aside))
-		spokei_directory_refresh_later(directory);
+		spokei_directory_note(endpoint);
 }

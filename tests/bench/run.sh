@@ -20,6 +20,9 @@
 #   sh tests/bench/run.sh growth [--quick] [--only <curve>]
 #       Instructions of a call, counted by callgrind, with a growing number of connections, waiting calls,
 #       endpoints or tickets.
+#   sh tests/bench/run.sh fleet [--quick] [--no-lists]
+#       A consumer of 10,000 providers: the longest turn while a list arrives, and while an entry changes;
+#       the choice of each balancer among 3 to 10,000.
 #   sh tests/bench/run.sh cost [--quick | --functions | --lines] [--plain | --hessian2]
 #   sh tests/bench/run.sh cost --check | --update
 #       Instructions of a call on both sides by place and by feature, compared with
@@ -72,7 +75,7 @@
 #              cheaper).
 #   timers     workload, n, peer, value, unit, and the ratio to spoke as its engine uses it (above
 #              1: spoke is faster).
-#   memory, idle   figure, value, unit, target. They fail if a target was missed or a connection
+#   fleet, memory, idle   figure, value, unit, target. They fail if a target was missed or a connection
 #              was lost.
 #   lease      figure, value, unit, first bar, goal. Fails if a first bar was missed.
 #   comet      figure, value of the floor and of spoke (medians of 2 or 3), their ratio, unit, first bar,
@@ -89,7 +92,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 
-suites='race|rpc|waits|growth|cost|codec|http|tls|timers|memory|idle|comet|lease|hostile'
+suites='race|rpc|waits|growth|fleet|cost|codec|http|tls|timers|memory|idle|comet|lease|hostile'
 
 usage() {
 	echo "usage: sh tests/bench/run.sh $suites [--quick] [option...]" >&2
@@ -99,7 +102,7 @@ usage() {
 suite=${1:-}
 wanted=
 case $suite in
-rpc | waits | memory | idle | comet | hostile) peers='libev-dev' ;;
+rpc | waits | fleet | memory | idle | comet | hostile) peers='libev-dev' ;;
 race)
 	peers='libev-dev'
 	# The server of redis is in its tools: the package named after it would start one as a service.

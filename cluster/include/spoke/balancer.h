@@ -2,7 +2,8 @@
 /*
  * Load balancers: a balancer chooses the provider that takes a call. It is a table of functions
  * over arrays that the consumer keeps up to date, with memory of its own. Each index of the arrays
- * is one provider; the index keeps its provider and name as long as this memory exists.
+ * is one provider; the index keeps its provider and name as long as this memory exists, unless
+ * placed() is called.
  *
  *     random             at random, by weight
  *     roundrobin         in turn, by weight, evenly mixed
@@ -32,6 +33,7 @@ SPOKE_BEGIN_DECLS
 /* The candidates for a call: arrays of `count` elements, borrowed for the call. */
 struct spoke_balancer_candidates {
 	size_t count;
+	size_t room;               /* indices that a balancer's memory is made for */
 	size_t able_count;         /* at least 1 */
 	const uint8_t *able;       /* 1: can take a call now; 0: must not be chosen */
 	const uint32_t *weights;   /* usually 100; 0: no calls, unless all able ones have 0 */
@@ -59,10 +61,14 @@ struct spoke_balancer_choice {
 struct spoke_balancer {
 	const char *name; /* as in URLs: "loadbalance=random" */
 	bool keyed;       /* pick() uses choice->key */
-	/* Returns the bytes of memory that the balancer needs for `count` candidates; SIZE_MAX: too
+	/* Returns the bytes of memory that the balancer needs for `room` indices; SIZE_MAX: too
 	 * many. The consumer owns the memory and calls changed() with `fresh` after it was
 	 * allocated. NULL: the balancer needs no memory. */
-	size_t (*room)(size_t count);
+	size_t (*room)(size_t room);
+	/* Called before changed() for each index that has another provider or none, perhaps more
+	 * than once. The index may be `count` or above. NULL: the memory is renewed then. */
+	void (*placed)(void *memory, const struct spoke_balancer_candidates *candidates,
+		       size_t index);
 	/* Called when the memory is new and zeroed (`fresh`), and when `able` or `weights` have
 	 * changed. NULL: the balancer needs no notice. */
 	void (*changed)(void *memory, const struct spoke_balancer_candidates *candidates,

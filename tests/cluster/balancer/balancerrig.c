@@ -11,8 +11,8 @@ static void renew(struct balancerrig *rig)
 {
 	spokei_balancer_state_fini(&rig->state, spoke_host_env());
 	rig->candidates.able_count = rig->candidates.count;
-	rig->listing++;
-	rig->version++;
+	rig->candidates.room = rig->candidates.count;
+	rig->changes.version++;
 }
 
 void balancerrig_begin(struct balancerrig *rig, const struct spoke_balancer *balancer, size_t count)
@@ -30,7 +30,11 @@ void balancerrig_begin(struct balancerrig *rig, const struct spoke_balancer *bal
 		.chosen_ns = rig->chosen_ns,
 		.names = rig->names,
 	};
-	rig->moves = (struct spokei_moves){ .places = rig->moved, .mask = RIG_MOVES - 1 };
+	rig->changes = (struct spokei_changes){
+		.version = 1,
+		.moved = { .places = rig->moved, .mask = RIG_MOVES - 1 },
+		.placed = { .places = rig->placed, .mask = RIG_MOVES - 1 },
+	};
 	rig->choice.now_ns = RIG_NOW_NS;
 	rig->choice.timeout_ns = RIG_TIMEOUT_NS;
 	for (size_t i = 0; i < count; i++) {
@@ -54,12 +58,20 @@ void balancerrig_changed(struct balancerrig *rig)
 	rig->candidates.able_count = 0;
 	for (size_t i = 0; i < rig->candidates.count; i++)
 		rig->candidates.able_count += rig->able[i];
-	rig->version++;
+	rig->changes.version++;
 }
 
 void balancerrig_moved(struct balancerrig *rig, size_t place)
 {
-	spokei_moves_note(&rig->moves, place);
+	spokei_moves_note(&rig->changes.moved, place);
+}
+
+void balancerrig_place(struct balancerrig *rig, size_t place, const char *name)
+{
+	rig->names[place] = name;
+	rig->able[place] = 1;
+	spokei_moves_note(&rig->changes.placed, place);
+	balancerrig_changed(rig);
 }
 
 void balancerrig_rename(struct balancerrig *rig, const size_t *from, size_t count)
@@ -78,9 +90,8 @@ size_t balancerrig_pick(struct balancerrig *rig)
 	size_t place;
 
 	rig->choice.dice = dice_roll(&rig->seed);
-	place = spokei_balancer_state_pick(&rig->state, spoke_host_env(), rig->listing,
-					   rig->version, &rig->candidates, &rig->moves,
-					   &rig->choice);
+	place = spokei_balancer_state_pick(&rig->state, spoke_host_env(), &rig->candidates,
+					   &rig->changes, &rig->choice);
 	if (place != SPOKE_NO_ENDPOINT) {
 		assert_true(place < rig->candidates.count);
 		assert_int_equal(rig->able[place], 1);

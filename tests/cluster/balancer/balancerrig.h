@@ -18,11 +18,10 @@
 struct balancerrig {
 	/* The balancer is called as by consumers, its memory exactly as large as it requires. */
 	struct spokei_balancer_state state;
-	uint64_t listing;
-	uint64_t version;
 	struct spoke_balancer_candidates candidates; /* point to the arrays below */
-	struct spokei_moves moves;
+	struct spokei_changes changes;
 	uint32_t moved[RIG_MOVES];
+	uint32_t placed[RIG_MOVES];
 	struct spoke_balancer_choice choice; /* of the next pick; a new random number each */
 	uint64_t seed;
 	uint8_t able[RIG_PLACES_MAX];
@@ -45,6 +44,10 @@ void balancerrig_changed(struct balancerrig *rig);
 
 /* The next pick notifies the balancer of changed figures of a place. */
 void balancerrig_moved(struct balancerrig *rig, size_t place);
+
+/* The next pick notifies the balancer of another provider at a place, or of none if the place is
+ * not below the count of candidates. */
+void balancerrig_place(struct balancerrig *rig, size_t place, const char *name);
 
 /* Begins again with other names: place i gets the name that place from[i] had. */
 void balancerrig_rename(struct balancerrig *rig, const size_t *from, size_t count);

@@ -13,17 +13,17 @@
 
 static struct balancerrig rig;
 
-static size_t pick_text(const char *key)
-{
-	return balancerrig_pick_by(&rig, key, strlen(key));
-}
-
-static size_t pick_number(unsigned number)
+static size_t pick_number_of(struct balancerrig *of, unsigned number)
 {
 	char key[32];
 
 	(void)snprintf(key, sizeof(key), "key %u", number);
-	return pick_text(key);
+	return balancerrig_pick_by(of, key, strlen(key));
+}
+
+static size_t pick_number(unsigned number)
+{
+	return pick_number_of(&rig, number);
 }
 
 TEST(md5_matches_rfc_1321)
@@ -215,5 +215,58 @@ TEST(keys_are_spread_over_all_places)
 		counts[pick_number(key)]++;
 	for (size_t i = 0; i < 100; i++)
 		assert_in_range(counts[i], 700, 1400);
+	balancerrig_end(&rig);
+}
+
+#define PLACES 40u
+#define NAMES 60u
+
+/* Adds a place, removes one, to which the last one moves, or gives one another name. */
+static void change_places(uint64_t *seed, char (*names)[24])
+{
+	size_t last = rig.candidates.count - 1;
+	size_t place = dice_roll(seed) % rig.candidates.count;
+	const char *name = names[dice_roll(seed) % NAMES];
+
+	switch (dice_roll(seed) % 3) {
+	case 0:
+		balancerrig_place(&rig, place, name);
+		break;
+	case 1:
+		if (rig.candidates.count == PLACES)
+			break;
+		rig.candidates.count++;
+		balancerrig_place(&rig, last + 1, name);
+		break;
+	default:
+		if (rig.candidates.count == 1)
+			break;
+		rig.candidates.count--;
+		balancerrig_place(&rig, last, rig.names[last]);
+		balancerrig_place(&rig, place, rig.names[last]);
+		break;
+	}
+}
+
+/* A ring that has followed changes is the same as one of the same places that was made anew. */
+TEST(changed_ring_equals_one_made_anew)
+{
+	static struct balancerrig anew;
+	static char names[NAMES][24];
+	uint64_t seed = 12;
+
+	for (unsigned i = 0; i < NAMES; i++)
+		(void)snprintf(names[i], sizeof(names[i]), "10.0.0.%u:20880", i);
+	balancerrig_begin(&rig, &spoke_balancer_consistent_hash, PLACES);
+	for (unsigned round = 0; round < 300; round++) {
+		for (uint64_t i = dice_roll(&seed) % 5; i > 0; i--)
+			change_places(&seed, names);
+		balancerrig_begin(&anew, &spoke_balancer_consistent_hash, rig.candidates.count);
+		memcpy(anew.names, rig.names, sizeof(anew.names));
+		for (unsigned key = 0; key < 100; key++)
+			assert_int_equal(pick_number(key + round),
+					 pick_number_of(&anew, key + round));
+		balancerrig_end(&anew);
+	}
 	balancerrig_end(&rig);
 }

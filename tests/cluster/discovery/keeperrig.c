@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fixture of keeper tests: see keeperrig.h. */
 #include "tests/cluster/discovery/keeperrig.h"
+#include "core/memory/buffer.h"
 #include "tests/support/scene.h"
 
 #include <errno.h>
@@ -96,14 +97,16 @@ RIG_STEP(keeperrig_tear_down)
 	free(keeperrig.file);
 }
 
-static int note_list(void *arg, const struct spoke_url *urls, size_t count)
+static int note_list(void *arg, struct spokei_buffer *texts, size_t count)
 {
 	assert_ptr_equal(arg, &keeperrig);
 	keeperrig.lists++;
 	keeperrig.count = count;
 	if (count > 0)
-		(void)spoke_url_print(&urls[0], SPOKE_URL_WHOLE, keeperrig.first,
-				      sizeof(keeperrig.first));
+		(void)snprintf(keeperrig.first, sizeof(keeperrig.first), "%s",
+			       (const char *)spokei_buffer_data(texts));
+	if (keeperrig.list_error == 0)
+		spokei_buffer_fini(texts); /* takes over the memory */
 	if (keeperrig.in_list)
 		keeperrig.in_list();
 	return keeperrig.list_error;

@@ -147,7 +147,7 @@ TEST(damaged_lines_of_cache_are_skipped)
 		"# providers of demo.Ech\n" PLACE "\n",
 		"# providers of demo.Echo",
 		HEAD,
-		HEAD "\n\n\n\xff\xfe\n[\n://\nnonsense\n",
+		HEAD "\n\n\n# nothing\n\x01\n",
 		PLACE "\n",
 	};
 
@@ -161,7 +161,7 @@ TEST(damaged_lines_of_cache_are_skipped)
 		keeperrig_free();
 		keeperrig_pass(SECOND);
 	}
-	keeperrig_write_file(HEAD "nonsense\n" PLACE "\n\x01\n");
+	keeperrig_write_file(HEAD "\x02\n" PLACE "\n\x01\n");
 	keeperrig_keep(&cached);
 	keeperrig_subscribe();
 	keeperrig_pass(10 * MS);
@@ -170,7 +170,7 @@ TEST(damaged_lines_of_cache_are_skipped)
 
 TEST(oversized_cache_is_ignored)
 {
-	size_t len = (4u << 20) + 1;
+	size_t len = (32u << 20) + 1;
 
 	fakereg.fails = SPOKE_ECONNECT;
 	keeperrig_write_file("");

@@ -30,21 +30,6 @@ TEST(callback_gets_each_changed_list)
 	assert_string_equal(keeperrig.first, OTHER);
 }
 
-TEST(invalid_urls_are_skipped)
-{
-	keeperrig_keep(NULL);
-	fakereg_add(ECHO, "dubbo://[:1/x");
-	fakereg_add(ECHO, "");
-	fakereg_add(ECHO, PLACE);
-	fakereg_add(ECHO, "not a url\x1b[2J");
-	keeperrig_subscribe();
-	keeperrig_pass(10 * MS);
-	assert_int_equal(keeperrig.count, 1);
-	assert_string_equal(keeperrig.first, PLACE);
-	assert_int_equal(keeperrig_events("3 invalid provider URLs ignored"), 1);
-	assert_int_equal(keeperrig_events("\x1b"), 0);
-}
-
 TEST(empty_lists_are_passed_on)
 {
 	keeperrig_keep(NULL);

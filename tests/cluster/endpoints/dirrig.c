@@ -2,6 +2,7 @@
 /* The fixture of directory tests: see dirrig.h. */
 #include "tests/cluster/endpoints/dirrig.h"
 
+#include "cluster/endpoints/listing.h"
 #include "core/engine/engine.h"
 #include "tests/support/scene.h"
 
@@ -138,20 +139,18 @@ void dirrig_consume(const char *parameters, const struct spoke_consumer_options 
 
 int dirrig_list(const char *const *texts)
 {
-	struct spoke_url urls[LISTED] = { { .scheme = NULL } };
+	struct spokei_buffer list;
 	size_t count = 0;
 	int error;
 
-	for (; texts[count]; count++) {
-		assert_true(count < LISTED);
-		assert_int_equal(spoke_url_parse(&dirrig.sides[0].process.env, texts[count],
-						 strlen(texts[count]), &urls[count], NULL),
+	spokei_buffer_init(&list, &dirrig.sides[0].process.env, SIZE_MAX);
+	for (; texts[count]; count++)
+		assert_int_equal(spokei_buffer_append(&list, texts[count],
+						      strlen(texts[count]) + 1),
 				 0);
-	}
 	spokei_engine_refresh(dirrig.engine);
-	error = spokei_directory_set(dirrig.consumer->directory, urls, count);
-	for (size_t i = 0; i < count; i++)
-		spoke_url_fini(&urls[i]);
+	error = spokei_directory_set(dirrig.consumer->directory, &list, count);
+	spokei_buffer_fini(&list);
 	return error;
 }
 

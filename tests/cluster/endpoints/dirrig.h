@@ -20,7 +20,6 @@
 enum {
 	PROVIDERS = 4,
 	CALLS = 64,
-	LISTED = 12, /* maximum number of URLs in a list */
 };
 
 /* URLs of the providers, to which parameters may be appended. */

@@ -111,7 +111,8 @@ static void list_asleep(void)
 	for (;; point++) {
 		assert_true(point < POINTS_MAX);
 		spokei_faults_fail(&dirrig.faulty, SPOKEI_FAULTS_MEMORY, point, -ENOMEM, true);
-		if (dirrig_list((const char *const[]){ A, NULL }) == SPOKE_OK)
+		(void)!dirrig_list((const char *const[]){ A, NULL });
+		if (dirrig_info(0).state == SPOKE_ENDPOINT_IDLE)
 			break;
 		spokei_faults_heal(&dirrig.faulty);
 		LIST_NOBODY();
