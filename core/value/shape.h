@@ -21,14 +21,34 @@ struct spokei_shape {
 
 extern const struct spokei_shape spokei_shapes[256];
 
-/* Reads a big-endian number of `width` bytes, at most 8. */
+/* Read big-endian numbers, in forms that compilers make one load of. */
+static inline uint64_t spokei_number_32(const unsigned char *at)
+{
+	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+static inline uint64_t spokei_number_64(const unsigned char *at)
+{
+	return (uint64_t)at[0] << 56 | (uint64_t)at[1] << 48 | (uint64_t)at[2] << 40 |
+	       (uint64_t)at[3] << 32 | (uint64_t)at[4] << 24 | (uint64_t)at[5] << 16 |
+	       (uint64_t)at[6] << 8 | at[7];
+}
+
+/* Reads one of `width` bytes: 0, 1, 2, 4 or 8. */
 static inline uint64_t spokei_number(const unsigned char *bytes, unsigned width)
 {
-	uint64_t number = 0;
-
-	for (unsigned i = 0; i < width; i++)
-		number = number << 8 | bytes[i];
-	return number;
+	switch (width) {
+	case 0:
+		return 0;
+	case 1:
+		return bytes[0];
+	case 2:
+		return (uint64_t)bytes[0] << 8 | bytes[1];
+	case 4:
+		return spokei_number_32(bytes);
+	default:
+		return spokei_number_64(bytes);
+	}
 }
 
 /* Returns the amount that follows the head at `head`; all bytes of the head are readable. */

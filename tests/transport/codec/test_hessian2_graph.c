@@ -72,9 +72,9 @@ TEST(type_beyond_table_is_written_in_full)
 	struct bed *bed = *state;
 	unsigned char *at;
 
-	for (unsigned i = 0; i <= SPOKEI_HESSIAN_TYPES; i++)
+	for (unsigned i = 0; i <= SPOKEI_HESSIAN_KNOWN; i++)
 		add_list(bed, i);
-	add_list(bed, SPOKEI_HESSIAN_TYPES);
+	add_list(bed, SPOKEI_HESSIAN_KNOWN);
 	add_list(bed, 1);
 	add_list(bed, 0);
 	assert_int_equal(write_all(bed, SPOKEI_CODEC_VALUES), 0);
@@ -250,9 +250,9 @@ TEST(class_beyond_table_is_defined_again)
 	struct bed *bed = *state;
 	unsigned char *at;
 
-	for (unsigned i = 0; i <= SPOKEI_HESSIAN_CLASSES; i++)
+	for (unsigned i = 0; i <= SPOKEI_HESSIAN_KNOWN; i++)
 		add_object(bed, i);
-	add_object(bed, SPOKEI_HESSIAN_CLASSES);
+	add_object(bed, SPOKEI_HESSIAN_KNOWN);
 	add_object(bed, 1);
 	add_object(bed, 0);
 	assert_int_equal(write_all(bed, SPOKEI_CODEC_VALUES), 0);

@@ -6,6 +6,7 @@
 #include "tests/support/test.h"
 #include "tests/transport/codec/roundbed.h"
 
+#include "tests/core/memory.h"
 #include "tests/transport/dice.h"
 #include "transport/codec/hessian2/writer.h"
 
@@ -24,8 +25,8 @@ static unsigned roll(size_t sides)
 /* --- the tables of the writer */
 
 static struct spokei_hessian_writer writer;
-
-#define tables writer.tables
+static struct spokei_buffer out;
+static struct memory memory;
 
 /* The key that each number has. */
 static unsigned history[STEPS];
@@ -33,14 +34,26 @@ static uint32_t numbers;
 
 static int tables_begin(void **state)
 {
+	/* The length decides how many bytes may be compared. */
+	static const struct spokei_codec_body body = { .values = { "", 1u << 20 } };
+
 	(void)state;
-	spokei_hessian_tables_init(&tables, 64u << 20); /* that many comparisons are allowed */
+	memory_init(&memory);
+	spokei_buffer_init(&out, &memory.env, 16u << 20);
+	spokei_hessian_writer_start(&writer, &body, &out);
 	dice = 1;
 	numbers = 0;
 	return 0;
 }
 
-FIXTURE(tables_begin, NULL);
+static int tables_end(void **state)
+{
+	(void)state;
+	spokei_buffer_fini(&out);
+	return 0;
+}
+
+FIXTURE(tables_begin, tables_end);
 
 /* Returns the number under which a key is remembered, else that of the next one. */
 static uint32_t expected_number(unsigned key, uint32_t room)
@@ -51,9 +64,25 @@ static uint32_t expected_number(unsigned key, uint32_t room)
 	return numbers;
 }
 
-/* Looks up keys, some of which were used a moment ago, and some at the edge of the table. */
-static void follows_model(bool (*find)(unsigned key, uint32_t *ret_number), uint32_t room)
+/* Writes a name, of which several have the same length, and looks it up. */
+static bool find_key(struct spokei_hessian_table *table, unsigned key, uint32_t *ret_number)
 {
+	size_t since = spokei_hessian_put_len(&writer.put);
+	char text[16];
+	bool known;
+
+	(void)snprintf(text, sizeof(text), "a.B%u", key);
+	spokei_hessian_put_string(&writer.put, text, strlen(text));
+	known = spokei_hessian_know(&writer, table, since, ret_number);
+	assert_int_equal(spokei_hessian_put_len(&writer.put),
+			 since + (known ? 0 : 1 + strlen(text)));
+	return known;
+}
+
+/* Looks up keys, some of which were used a moment ago, and some at the edge of the table. */
+TEST(name_is_found_under_its_number_or_not_at_all)
+{
+	const uint32_t room = SPOKEI_HESSIAN_KNOWN;
 	unsigned found = 0;
 
 	for (unsigned i = 0; i < STEPS; i++) {
@@ -64,76 +93,27 @@ static void follows_model(bool (*find)(unsigned key, uint32_t *ret_number), uint
 		if (numbers > room + 2 && roll(3) > 0)
 			key = history[numbers - room + roll(5) - 2];
 		expected = expected_number(key, room);
-		assert_int_equal(find(key, &number), expected < numbers);
+		assert_int_equal(find_key(&writer.classes, key, &number), expected < numbers);
 		assert_int_equal(number, expected);
 		found += expected < numbers;
 		if (number == numbers)
 			history[numbers++] = key;
 	}
+	assert_int_equal(spokei_hessian_put_finish(&writer.put), 0);
 	assert_in_range(found, STEPS / 10, STEPS * 9 / 10);
 	assert_in_range(numbers, 10 * room, STEPS);
 }
 
-/* Every second name is of a descriptor, with slashes for the dots, and every third has brackets. */
-static struct spokei_hessian_name name_of(unsigned key)
+TEST(name_is_written_anew_after_too_many_comparisons)
 {
-	static char texts[KEYS][16];
-	bool declared = roll(2);
-	struct spokei_hessian_name name = { texts[key], 0, key % 3, declared };
+	uint32_t number;
 
-	name.len = (size_t)snprintf(texts[key], sizeof(texts[key]), "a.B%u", key / 3);
-	return name;
-}
-
-static bool find_type(unsigned key, uint32_t *ret_number)
-{
-	static char declared[STEPS][16];
-	static unsigned count;
-	struct spokei_hessian_name name = name_of(key);
-
-	if (name.declared) {
-		char *text = declared[count++ % STEPS];
-
-		memcpy(text, name.text, name.len);
-		text[1] = '/';
-		name.text = text;
-	}
-	return spokei_hessian_find_type(&tables, &name, ret_number);
-}
-
-TEST(type_is_found_under_its_number_or_not_at_all)
-{
-	follows_model(find_type, SPOKEI_HESSIAN_TYPES);
-}
-
-/* Classes of one name differ in the names or the number of their fields, which the pairs of a map
- * have, or in the name of their message. */
-static bool find_class(unsigned key, uint32_t *ret_number)
-{
-	static unsigned char pairs[KEYS][128];
-	struct spokei_hessian_class class = {
-		.name = { "a.B", 3, 0, false },
-		.fields = key / 2 % 25,
-		.renamed = key % 2,
-	};
-	unsigned char *at = pairs[key];
-
-	for (unsigned i = 0; i < class.fields; i++) {
-		spokei_hessian_keep_key(&class, i, at);
-		*at++ = 0xa2;
-		*at++ = (unsigned char)('0' + key / 50); /* the name */
-		*at++ = (unsigned char)('0' + i);
-		*at++ = 0xc0;
-	}
-	if (class.fields == 0)
-		class.name = (struct spokei_hessian_name){ &"abcdefgh"[key / 50], 1, 0, false };
-	class.pairs = spokei_span(pairs[key], (size_t)(at - pairs[key]));
-	return spokei_hessian_find_class(&tables, &class, ret_number);
-}
-
-TEST(class_is_found_under_its_number_or_not_at_all)
-{
-	follows_model(find_class, SPOKEI_HESSIAN_CLASSES);
+	assert_false(find_key(&writer.types, 1, &number));
+	assert_true(find_key(&writer.types, 1, &number));
+	writer.compares = 4;
+	assert_false(find_key(&writer.types, 1, &number));
+	assert_int_equal(number, 1);
+	assert_int_equal(spokei_hessian_put_finish(&writer.put), 0);
 }
 
 TEST(container_is_target_if_remembered_and_equal)
@@ -158,7 +138,7 @@ TEST(container_is_target_if_remembered_and_equal)
 		assert_int_equal(spokei_hessian_is_target(&writer, distance, spans[key]), expected);
 		yes += expected;
 		history[numbers] = key;
-		assert_int_equal(spokei_hessian_begin(&tables, spans[key].data), numbers++);
+		assert_int_equal(spokei_hessian_begin(&writer, spans[key].data), numbers++);
 	}
 	assert_in_range(yes, STEPS / 50, STEPS);
 }

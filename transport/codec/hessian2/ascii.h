@@ -11,6 +11,15 @@
 #include <stdint.h>
 #include <string.h>
 
+/* More bytes than a number, a date or a head has, in msgpack or in Hessian 2. */
+#define SPOKEI_HESSIAN_NUMBER_MAX 16u
+
+/* The next byte to read, and the next one to write, which are held in registers. */
+struct spokei_hessian_step {
+	const unsigned char *at; /* NULL: the value is of another kind, or there is no room */
+	unsigned char *out;
+};
+
 #define SPOKEI_HESSIAN_HIGH UINT64_C(0x8080808080808080) /* the bits that ASCII does not have */
 
 /* Copies `width` bytes, 4 or 8, and returns them. */
@@ -55,6 +64,35 @@ static inline bool spokei_hessian_copy_ascii(unsigned char *to, const unsigned c
 		for (size_t i = 0; i < len; i++)
 			all |= to[i] = from[i];
 	}
+	return (all & SPOKEI_HESSIAN_HIGH) == 0;
+}
+
+/* Compares texts of less than 32 bytes. The last words overlap, too. */
+static inline bool spokei_hessian_same(const unsigned char *a, const unsigned char *b, size_t len)
+{
+	if (len >= 16)
+		return memcmp(a, b, 16) == 0 && memcmp(a + len - 16, b + len - 16, 16) == 0;
+	if (len >= 8)
+		return memcmp(a, b, 8) == 0 && memcmp(a + len - 8, b + len - 8, 8) == 0;
+	if (len >= 4)
+		return memcmp(a, b, 4) == 0 && memcmp(a + len - 4, b + len - 4, 4) == 0;
+	while (len > 0 && a[len - 1] == b[len - 1])
+		len--;
+	return len == 0;
+}
+
+/* Returns whether a text is ASCII. */
+static inline bool spokei_hessian_is_ascii(const unsigned char *text, size_t len)
+{
+	uint64_t all = 0;
+	uint64_t word;
+
+	for (; len >= 8; text += 8, len -= 8) {
+		memcpy(&word, text, 8);
+		all |= word;
+	}
+	for (; len > 0; len--)
+		all |= *text++;
 	return (all & SPOKEI_HESSIAN_HIGH) == 0;
 }
 

@@ -9,9 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CHUNK_MAX 0x8000u /* units of a string, or bytes of a binary, in one chunk */
-#define SCALAR_MAX 9u     /* bytes of a number or date */
-
 /* --- room */
 
 /* Reserves at least `len` bytes, and at most the `max` bytes that the buffer may still hold. */
@@ -58,47 +55,6 @@ unsigned char *spokei_hessian_put_more(struct spokei_hessian_put *put, size_t le
 
 /* --- numbers */
 
-/* Appends a first byte and the `width` low bytes of a number. */
-static void put_wide(struct spokei_hessian_put *put, unsigned tag, uint64_t number, unsigned width)
-{
-	unsigned char *at = spokei_hessian_put_room(put, 1 + width);
-
-	if (at == NULL)
-		return;
-	*at++ = (unsigned char)tag;
-	for (unsigned i = width; i > 0; i--)
-		*at++ = (unsigned char)(number >> 8 * (i - 1));
-	put->at = at;
-}
-
-void spokei_hessian_put_int(struct spokei_hessian_put *put, int32_t number)
-{
-	int64_t wide = number;
-
-	if (wide >= -0x10 && wide <= 0x2f)
-		spokei_hessian_put_byte(put, (unsigned)(0x90 + wide));
-	else if (wide >= -0x800 && wide <= 0x7ff)
-		put_wide(put, (unsigned)(0xc8 + (wide >> 8)), (uint64_t)wide, 1);
-	else if (wide >= -0x40000 && wide <= 0x3ffff)
-		put_wide(put, (unsigned)(0xd4 + (wide >> 16)), (uint64_t)wide, 2);
-	else
-		put_wide(put, 'I', (uint64_t)wide, 4);
-}
-
-void spokei_hessian_put_long(struct spokei_hessian_put *put, int64_t number)
-{
-	if (number >= -0x8 && number <= 0xf)
-		spokei_hessian_put_byte(put, (unsigned)(0xe0 + number));
-	else if (number >= -0x800 && number <= 0x7ff)
-		put_wide(put, (unsigned)(0xf8 + (number >> 8)), (uint64_t)number, 1);
-	else if (number >= -0x40000 && number <= 0x3ffff)
-		put_wide(put, (unsigned)(0x3c + (number >> 16)), (uint64_t)number, 2);
-	else if (number >= INT32_MIN && number <= INT32_MAX)
-		put_wide(put, 0x59, (uint64_t)number, 4);
-	else
-		put_wide(put, 'L', (uint64_t)number, 8);
-}
-
 static uint64_t bits_of(double number)
 {
 	uint64_t bits;
@@ -107,38 +63,29 @@ static uint64_t bits_of(double number)
 	return bits;
 }
 
-/* Appends an integral double that fits into 16 bits; returns false for any other number. */
-static bool put_small(struct spokei_hessian_put *put, double number)
+static unsigned char *put_whole(unsigned char *to, int number)
 {
-	int whole;
-
-	if (!(number >= INT16_MIN && number <= INT16_MAX))
-		return false;
-	whole = (int)number;
-	if (bits_of(whole) != bits_of(number)) /* also true for -0.0 */
-		return false;
-	if (whole == 0 || whole == 1)
-		spokei_hessian_put_byte(put, 0x5b + (unsigned)whole);
-	else if (whole >= INT8_MIN && whole <= INT8_MAX)
-		put_wide(put, 0x5d, (uint64_t)whole, 1);
-	else
-		put_wide(put, 0x5e, (uint64_t)whole, 2);
-	return true;
+	if (number == 0 || number == 1)
+		return spokei_hessian_wide(to, 0x5b + (unsigned)number, 0, 0);
+	if (number >= INT8_MIN && number <= INT8_MAX)
+		return spokei_hessian_wide(to, 0x5d, (uint64_t)number, 1);
+	return spokei_hessian_wide(to, 0x5e, (uint64_t)number, 2);
 }
 
-void spokei_hessian_put_double(struct spokei_hessian_put *put, double number)
+/* A whole number of 16 bits, or of thousandths of 32 bits, is shorter than the bits. */
+unsigned char *spokei_hessian_double(unsigned char *to, double number)
 {
 	double thousand = number * 1000;
 	int64_t mills = 0;
 
-	if (put_small(put, number))
-		return;
+	if (number >= INT16_MIN && number <= INT16_MAX &&
+	    bits_of((int)number) == bits_of(number)) /* false for -0.0 */
+		return put_whole(to, (int)number);
 	if (thousand > (double)INT32_MIN - 1 && thousand < (double)INT32_MAX + 1)
 		mills = (int64_t)thousand;
 	if (bits_of(0.001 * (double)mills) == bits_of(number))
-		put_wide(put, 0x5f, (uint64_t)mills, 4);
-	else
-		put_wide(put, 'D', bits_of(number), 8);
+		return spokei_hessian_wide(to, 0x5f, (uint64_t)mills, 4);
+	return spokei_hessian_wide(to, 'D', bits_of(number), 8);
 }
 
 #define FLOAT_MAX 3.5e38 /* above any finite float */
@@ -186,7 +133,7 @@ static double double_of_text(float number)
 	return strtod(text, NULL);
 }
 
-void spokei_hessian_put_float(struct spokei_hessian_put *put, float number)
+unsigned char *spokei_hessian_float(unsigned char *to, float number)
 {
 	double wide = (double)number;
 
@@ -194,17 +141,35 @@ void spokei_hessian_put_float(struct spokei_hessian_put *put, float number)
 	    !(wide > -WHOLE_MAX && wide < WHOLE_MAX && bits_of((int)wide) == bits_of(wide)) &&
 	    !find_decimal(number, &wide))
 		wide = double_of_text(number);
-	spokei_hessian_put_double(put, wide);
+	return spokei_hessian_double(to, wide);
+}
+
+void spokei_hessian_put_int(struct spokei_hessian_put *put, int32_t number)
+{
+	unsigned char bytes[SPOKEI_HESSIAN_NUMBER_MAX];
+
+	spokei_hessian_put_raw(put, bytes, (size_t)(spokei_hessian_int(bytes, number) - bytes));
+}
+
+void spokei_hessian_put_long(struct spokei_hessian_put *put, int64_t number)
+{
+	unsigned char bytes[SPOKEI_HESSIAN_NUMBER_MAX];
+
+	spokei_hessian_put_raw(put, bytes, (size_t)(spokei_hessian_long(bytes, number) - bytes));
+}
+
+void spokei_hessian_put_double(struct spokei_hessian_put *put, double number)
+{
+	unsigned char bytes[SPOKEI_HESSIAN_NUMBER_MAX];
+
+	spokei_hessian_put_raw(put, bytes, (size_t)(spokei_hessian_double(bytes, number) - bytes));
 }
 
 void spokei_hessian_put_date(struct spokei_hessian_put *put, int64_t ms)
 {
-	int64_t minutes = ms / 60000;
+	unsigned char bytes[SPOKEI_HESSIAN_NUMBER_MAX];
 
-	if (ms % 60000 == 0 && minutes >= INT32_MIN && minutes <= INT32_MAX)
-		put_wide(put, 0x4b, (uint64_t)minutes, 4);
-	else
-		put_wide(put, 0x4a, (uint64_t)ms, 8);
+	spokei_hessian_put_raw(put, bytes, (size_t)(spokei_hessian_date(bytes, ms) - bytes));
 }
 
 /* --- strings */
@@ -260,16 +225,16 @@ static bool is_high_surrogate(const unsigned char *at)
 	return at[0] == 0xed && at[1] >= 0xa0 && at[1] < 0xb0;
 }
 
-/* Returns the piece of at most CHUNK_MAX units at the start of a text. Unless it is the whole text,
- * it does not end with a high surrogate. */
+/* Returns the piece of at most SPOKEI_HESSIAN_CHUNK_MAX units at the start of a text. Unless it is
+ * the whole text, it does not end with a high surrogate. */
 static struct piece measure(const unsigned char *text, size_t len)
 {
 	struct piece piece = { 0 };
 	unsigned last = 0;
 
-	while (piece.len < len && piece.units < CHUNK_MAX) {
+	while (piece.len < len && piece.units < SPOKEI_HESSIAN_CHUNK_MAX) {
 		size_t left = len - piece.len;
-		size_t room = CHUNK_MAX - piece.units;
+		size_t room = SPOKEI_HESSIAN_CHUNK_MAX - piece.units;
 		size_t ascii = ascii_len(text + piece.len, left < room ? left : room);
 		unsigned units;
 
@@ -280,7 +245,7 @@ static struct piece measure(const unsigned char *text, size_t len)
 			break;
 		last = char_len(text + piece.len, left - ascii);
 		units = last == 4 ? 2 : 1;
-		if (units > CHUNK_MAX - piece.units)
+		if (units > SPOKEI_HESSIAN_CHUNK_MAX - piece.units)
 			break;
 		piece.units += units;
 		piece.bytes += last == 4 ? 6 : last == 0 ? 3 : last;
@@ -395,7 +360,7 @@ unsigned char *spokei_hessian_put_chunk(struct spokei_hessian_put *put, size_t l
 {
 	static const unsigned char tags[4] = { 0x20, 0x34, 'B', 'A' };
 
-	*ret_len = left < CHUNK_MAX ? left : CHUNK_MAX;
+	*ret_len = left < SPOKEI_HESSIAN_CHUNK_MAX ? left : SPOKEI_HESSIAN_CHUNK_MAX;
 	return put_head(put, *ret_len, *ret_len, tags, 15, *ret_len == left);
 }
 

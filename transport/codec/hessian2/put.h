@@ -71,6 +71,22 @@ static inline void spokei_hessian_put_byte(struct spokei_hessian_put *put, unsig
 	}
 }
 
+/* Returns the number of bytes in the buffer, the appended ones included. */
+static inline size_t spokei_hessian_put_len(const struct spokei_hessian_put *put)
+{
+	return spokei_buffer_len(put->out) + (size_t)(put->at - put->start);
+}
+
+/* Takes the last bytes back. */
+static inline void spokei_hessian_put_back(struct spokei_hessian_put *put, size_t len)
+{
+	put->at -= len;
+	if (put->at < put->start) {
+		put->out->end -= (size_t)(put->start - put->at);
+		put->start = put->at;
+	}
+}
+
 /* Leaves bytes free. */
 static inline void spokei_hessian_put_skip(struct spokei_hessian_put *put, size_t len)
 {
@@ -89,15 +105,68 @@ static inline void spokei_hessian_put_raw(struct spokei_hessian_put *put, const 
 	}
 }
 
+/* --- numbers
+ *
+ * Write a number in its shortest form, where there is room for NUMBER_MAX bytes, and return the
+ * next byte. */
+
+static inline unsigned char *spokei_hessian_wide(unsigned char *to, unsigned tag, uint64_t number,
+						 unsigned width)
+{
+	*to++ = (unsigned char)tag;
+	for (unsigned i = 0; i < width; i++)
+		to[i] = (unsigned char)(number >> 8 * (width - 1 - i));
+	return to + width;
+}
+
+static inline unsigned char *spokei_hessian_int(unsigned char *to, int64_t number)
+{
+	uint64_t bits = (uint64_t)number;
+
+	if (number >= -0x10 && number <= 0x2f)
+		return spokei_hessian_wide(to, (unsigned)(0x90 + number), 0, 0);
+	if (number >= -0x800 && number <= 0x7ff)
+		return spokei_hessian_wide(to, (unsigned)(0xc8 + (number >> 8)), bits, 1);
+	if (number >= -0x40000 && number <= 0x3ffff)
+		return spokei_hessian_wide(to, (unsigned)(0xd4 + (number >> 16)), bits, 2);
+	return spokei_hessian_wide(to, 'I', bits, 4);
+}
+
+static inline unsigned char *spokei_hessian_long(unsigned char *to, int64_t number)
+{
+	uint64_t bits = (uint64_t)number;
+
+	if (number >= -0x8 && number <= 0xf)
+		return spokei_hessian_wide(to, (unsigned)(0xe0 + number), 0, 0);
+	if (number >= -0x800 && number <= 0x7ff)
+		return spokei_hessian_wide(to, (unsigned)(0xf8 + (number >> 8)), bits, 1);
+	if (number >= -0x40000 && number <= 0x3ffff)
+		return spokei_hessian_wide(to, (unsigned)(0x3c + (number >> 16)), bits, 2);
+	if (number >= INT32_MIN && number <= INT32_MAX)
+		return spokei_hessian_wide(to, 0x59, bits, 4);
+	return spokei_hessian_wide(to, 'L', bits, 8);
+}
+
+unsigned char *spokei_hessian_double(unsigned char *to, double number);
+
+/* Writes the double of the shortest decimal text that names this float, as Java does: 3.14f is
+ * written as 3.14. */
+unsigned char *spokei_hessian_float(unsigned char *to, float number);
+
+/* Writes a date; `ms` are milliseconds since 1970. */
+static inline unsigned char *spokei_hessian_date(unsigned char *to, int64_t ms)
+{
+	int64_t minutes = ms / 60000;
+
+	if (ms % 60000 == 0 && minutes >= INT32_MIN && minutes <= INT32_MAX)
+		return spokei_hessian_wide(to, 0x4b, (uint64_t)minutes, 4);
+	return spokei_hessian_wide(to, 0x4a, (uint64_t)ms, 8);
+}
+
+/* Append them. */
 void spokei_hessian_put_int(struct spokei_hessian_put *put, int32_t number);
 void spokei_hessian_put_long(struct spokei_hessian_put *put, int64_t number);
 void spokei_hessian_put_double(struct spokei_hessian_put *put, double number);
-
-/* Appends the double of the shortest decimal text that names this float, as Java does: 3.14f is
- * written as 3.14. */
-void spokei_hessian_put_float(struct spokei_hessian_put *put, float number);
-
-/* Appends a date; `ms` are milliseconds since 1970. */
 void spokei_hessian_put_date(struct spokei_hessian_put *put, int64_t ms);
 
 /* Appends a string. Characters outside the basic plane become two surrogates of three bytes each. A
@@ -105,7 +174,8 @@ void spokei_hessian_put_date(struct spokei_hessian_put *put, int64_t ms);
  * U+FFFD. */
 void spokei_hessian_put_text(struct spokei_hessian_put *put, const void *text, size_t len);
 
-#define SPOKEI_HESSIAN_SHORT_MAX 1023u /* units of a chunk with a head of at most two bytes */
+#define SPOKEI_HESSIAN_CHUNK_MAX 0x8000u /* units of a string, or bytes, in one chunk */
+#define SPOKEI_HESSIAN_SHORT_MAX 1023u   /* units of a chunk with a head of at most two bytes */
 
 /* Does the same, fast for a short text of ASCII. */
 static inline void spokei_hessian_put_string(struct spokei_hessian_put *put, const void *text,

@@ -3,9 +3,59 @@
 #include "transport/codec/hessian2/reader.h"
 
 #include "core/text/encoding.h"
+#include "core/value/encode.h"
 #include "core/value/shape.h"
 
 #include <string.h>
+
+/* --- kinds */
+
+#define ONE SPOKEI_HESSIAN_ONE
+#define IN0 SPOKEI_HESSIAN_INT
+#define IN1 SPOKEI_HESSIAN_INT_1
+#define IN2 SPOKEI_HESSIAN_INT_2
+#define IN4 SPOKEI_HESSIAN_INT_4
+#define LO0 SPOKEI_HESSIAN_LONG
+#define LO1 SPOKEI_HESSIAN_LONG_1
+#define LO2 SPOKEI_HESSIAN_LONG_2
+#define LO4 SPOKEI_HESSIAN_LONG_4
+#define LO8 SPOKEI_HESSIAN_LONG_8
+#define DO0 SPOKEI_HESSIAN_DOUBLE
+#define DO1 SPOKEI_HESSIAN_DOUBLE_1
+#define DO2 SPOKEI_HESSIAN_DOUBLE_2
+#define DO4 SPOKEI_HESSIAN_DOUBLE_4
+#define DO8 SPOKEI_HESSIAN_DOUBLE_8
+#define DA4 SPOKEI_HESSIAN_DATE_4
+#define DA8 SPOKEI_HESSIAN_DATE_8
+#define TXT SPOKEI_HESSIAN_TEXT
+#define BIN SPOKEI_HESSIAN_BINARY
+#define LST SPOKEI_HESSIAN_LIST
+#define MAP SPOKEI_HESSIAN_MAP
+#define OBJ SPOKEI_HESSIAN_OBJECT
+#define DEF SPOKEI_HESSIAN_DEFINITION
+#define REF SPOKEI_HESSIAN_REFERENCE
+#define BAD SPOKEI_HESSIAN_BAD
+
+const uint8_t spokei_hessian_kinds[256] = {
+	/* clang-format off */
+	TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, /* 00 */
+	TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT,
+	BIN, BIN, BIN, BIN, BIN, BIN, BIN, BIN, BIN, BIN, BIN, BIN, BIN, BIN, BIN, BIN, /* 20 */
+	TXT, TXT, TXT, TXT, BIN, BIN, BIN, BIN, LO2, LO2, LO2, LO2, LO2, LO2, LO2, LO2,
+	BAD, BIN, BIN, DEF, DO8, BAD, ONE, BAD, MAP, IN4, DA8, DA4, LO8, MAP, ONE, OBJ, /* 40 */
+	BAD, REF, TXT, TXT, ONE, LST, LST, LST, LST, LO4, BAD, DO0, DO0, DO1, DO2, DO4,
+	OBJ, OBJ, OBJ, OBJ, OBJ, OBJ, OBJ, OBJ, OBJ, OBJ, OBJ, OBJ, OBJ, OBJ, OBJ, OBJ, /* 60 */
+	LST, LST, LST, LST, LST, LST, LST, LST, LST, LST, LST, LST, LST, LST, LST, LST,
+	IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, /* 80 */
+	IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0,
+	IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, /* a0 */
+	IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0, IN0,
+	IN1, IN1, IN1, IN1, IN1, IN1, IN1, IN1, IN1, IN1, IN1, IN1, IN1, IN1, IN1, IN1, /* c0 */
+	IN2, IN2, IN2, IN2, IN2, IN2, IN2, IN2, LO0, LO0, LO0, LO0, LO0, LO0, LO0, LO0,
+	LO0, LO0, LO0, LO0, LO0, LO0, LO0, LO0, LO0, LO0, LO0, LO0, LO0, LO0, LO0, LO0, /* e0 */
+	LO1, LO1, LO1, LO1, LO1, LO1, LO1, LO1, LO1, LO1, LO1, LO1, LO1, LO1, LO1, LO1,
+	/* clang-format on */
+};
 
 /* --- numbers and dates
  *
@@ -15,237 +65,128 @@
 #define NS_PER_MS 1000000
 #define MS_PER_MINUTE 60000
 
-/* The part of a reader that numbers use. */
-struct cursor {
-	const unsigned char *at; /* the next byte to read */
-	const unsigned char *end;
-	unsigned char *out; /* the next byte to write */
-};
+typedef struct spokei_hessian_step step;
 
-static size_t left(const struct cursor *cursor)
+static inline step put_int(const unsigned char *at, unsigned char *out, int32_t number)
 {
-	return (size_t)(cursor->end - cursor->at);
+	return (step){ at, spokei_encode_i32(out, number) };
 }
 
-/* Writes a byte and `width` bytes of a number in big-endian order. */
-static void put(struct cursor *cursor, unsigned first, uint64_t number, unsigned width)
+static inline step put_long(const unsigned char *at, unsigned char *out, int64_t number)
 {
-	*cursor->out++ = (unsigned char)first;
-	for (unsigned i = width; i-- > 0;)
-		*cursor->out++ = (unsigned char)(number >> 8 * i);
+	*out = 0xd3;
+	return (step){ at, spokei_encode_number(out + 1, (uint64_t)number, 8) };
 }
 
-/* Takes the tag and `width` bytes after it as a signed number. The tag itself, minus `zero`, gives
- * the bits above these bytes. */
-static int take(struct cursor *cursor, unsigned zero, unsigned width, int64_t *ret)
+static inline step put_double(const unsigned char *at, unsigned char *out, double number)
 {
-	int64_t high = (int64_t)*cursor->at - zero;
-
-	if (left(cursor) <= width)
-		return SPOKE_ETRUNCATED;
-	*ret = high * (INT64_C(1) << 8 * width) + (int64_t)spokei_number(cursor->at + 1, width);
-	cursor->at += 1 + width;
-	return 0;
-}
-
-/* Takes the tag and a signed number of `width` bytes, at most 8. */
-static int take_signed(struct cursor *cursor, unsigned width, int64_t *ret)
-{
-	uint64_t sign = UINT64_C(1) << (8 * width - 1);
-	uint64_t bits;
-
-	if (left(cursor) <= width)
-		return SPOKE_ETRUNCATED;
-	bits = spokei_number(cursor->at + 1, width);
-	*ret = (int64_t)((bits ^ sign) - sign);
-	cursor->at += 1 + width;
-	return 0;
-}
-
-static int take_int(struct cursor *cursor, int64_t *ret)
-{
-	unsigned tag = *cursor->at;
-
-	if (tag >= 0x80 && tag < 0xc0)
-		return take(cursor, 0x90, 0, ret);
-	if (tag >= 0xc0 && tag < 0xd0)
-		return take(cursor, 0xc8, 1, ret);
-	if (tag >= 0xd0 && tag < 0xd8)
-		return take(cursor, 0xd4, 2, ret);
-	return tag == 'I' ? take_signed(cursor, 4, ret) : SPOKE_ECORRUPT;
-}
-
-static int take_long(struct cursor *cursor, int64_t *ret)
-{
-	unsigned tag = *cursor->at;
-
-	if (tag >= 0xf0)
-		return take(cursor, 0xf8, 1, ret);
-	if (tag >= 0xd8)
-		return take(cursor, 0xe0, 0, ret);
-	if (tag < 0x40)
-		return take(cursor, 0x3c, 2, ret);
-	return take_signed(cursor, tag == 'L' ? 8 : 4, ret);
-}
-
-static int take_double(struct cursor *cursor, double *ret)
-{
-	unsigned tag = *cursor->at;
-	int64_t number = tag == 0x5c;
-	int error = 0;
-
-	if (tag == 'D') {
-		error = take_signed(cursor, 8, &number);
-		if (error == 0)
-			memcpy(ret, &number, sizeof(*ret));
-		return error;
-	}
-	if (tag > 0x5c)
-		error = take_signed(cursor, tag == 0x5d ? 1 : tag == 0x5e ? 2 : 4, &number);
-	else
-		cursor->at++;
-	*ret = tag == 0x5f ? 0.001 * (double)number : (double)number;
-	return error;
+	return (step){ at, spokei_encode_double(out, number) };
 }
 
 /* Writes a moment in the shortest of the three forms of a timestamp. */
-static void put_ms(struct cursor *cursor, int64_t ms)
+static step put_date(const unsigned char *at, unsigned char *out, int64_t ms)
 {
 	int64_t part = (ms % 1000 + 1000) % 1000;
-	uint64_t seconds = (uint64_t)(ms / 1000 - (ms % 1000 < 0)); /* rounded down */
-	uint64_t ns = (uint64_t)part * NS_PER_MS;
+	int64_t seconds = ms / 1000 - (ms % 1000 < 0); /* rounded down */
+	uint32_t ns = (uint32_t)part * NS_PER_MS;
+	size_t len = (uint64_t)seconds >> 34 ? 12 : ns > 0 || seconds > UINT32_MAX ? 8 : 4;
 
-	if (ns == 0 && seconds <= UINT32_MAX) {
-		put(cursor, 0xd6, 0xff, 1);
-		put(cursor, (unsigned)(seconds >> 24), seconds, 3);
-	} else if (seconds >> 34 == 0) {
-		uint64_t both = ns << 34 | seconds;
+	out = spokei_encode_ext(out, len, -1);
+	return (step){ at, spokei_encode_time(out, seconds, ns) };
+}
 
-		put(cursor, 0xd7, 0xff, 1);
-		put(cursor, (unsigned)(both >> 56), both, 7);
-	} else {
-		put(cursor, 0xc7, 0x0cff, 2);
-		put(cursor, (unsigned)(ns >> 24), ns, 3);
-		put(cursor, (unsigned)(seconds >> 56), seconds, 7);
+step spokei_hessian_take_number(const unsigned char *at, const unsigned char *end,
+				unsigned char *out)
+{
+	unsigned kind = spokei_hessian_kinds[*at];
+	int tag = *at++;
+
+	if (SPOKEI_UNLIKELY((size_t)(end - at) < (kind & SPOKEI_HESSIAN_WIDTH)))
+		return (step){ NULL, out };
+	switch (kind) {
+	case SPOKEI_HESSIAN_ONE:
+		*out = (unsigned char)(tag == 'N' ? 0xc0 : tag == 'T' ? 0xc3 : 0xc2);
+		return (step){ at, out + 1 };
+	case SPOKEI_HESSIAN_INT:
+		return put_int(at, out, tag - 0x90);
+	case SPOKEI_HESSIAN_INT_1:
+		return put_int(at + 1, out, (tag - 0xc8) * 0x100 + *at);
+	case SPOKEI_HESSIAN_INT_2:
+		return put_int(at + 2, out, (tag - 0xd4) * 0x10000 + (int)spokei_number(at, 2));
+	case SPOKEI_HESSIAN_INT_4:
+		return put_int(at + 4, out, (int32_t)spokei_number(at, 4));
+	case SPOKEI_HESSIAN_LONG:
+		return put_long(at, out, tag - 0xe0);
+	case SPOKEI_HESSIAN_LONG_1:
+		return put_long(at + 1, out, (tag - 0xf8) * 0x100 + *at);
+	case SPOKEI_HESSIAN_LONG_2:
+		return put_long(at + 2, out, (tag - 0x3c) * 0x10000 + (int)spokei_number(at, 2));
+	case SPOKEI_HESSIAN_LONG_4:
+		return put_long(at + 4, out, (int32_t)spokei_number(at, 4));
+	case SPOKEI_HESSIAN_LONG_8:
+		return put_long(at + 8, out, (int64_t)spokei_number(at, 8));
+	case SPOKEI_HESSIAN_DOUBLE:
+		return put_double(at, out, tag - 0x5b);
+	case SPOKEI_HESSIAN_DOUBLE_1:
+		return put_double(at + 1, out, (int8_t)*at);
+	case SPOKEI_HESSIAN_DOUBLE_2:
+		return put_double(at + 2, out, (int16_t)spokei_number(at, 2));
+	case SPOKEI_HESSIAN_DOUBLE_4:
+		return put_double(at + 4, out, 0.001 * (double)(int32_t)spokei_number(at, 4));
+	case SPOKEI_HESSIAN_DOUBLE_8:
+		*out = 0xcb;
+		memcpy(out + 1, at, 8);
+		return (step){ at + 8, out + 9 };
+	case SPOKEI_HESSIAN_DATE_4:
+		return put_date(at + 4, out,
+				(int64_t)(int32_t)spokei_number(at, 4) * MS_PER_MINUTE);
+	case SPOKEI_HESSIAN_DATE_8:
+		return put_date(at + 8, out, (int64_t)spokei_number(at, 8));
+	default:
+		return (step){ NULL, out };
 	}
-}
-
-static int read_date(struct cursor *cursor)
-{
-	bool minutes = *cursor->at == 'K';
-	int64_t number;
-	int error = take_signed(cursor, minutes ? 4 : 8, &number);
-
-	if (error == 0)
-		put_ms(cursor, minutes ? number * MS_PER_MINUTE : number);
-	return error;
-}
-
-static int read_double(struct cursor *cursor)
-{
-	uint64_t bits;
-	double number;
-	int error = take_double(cursor, &number);
-
-	if (error)
-		return error;
-	memcpy(&bits, &number, sizeof(bits));
-	put(cursor, 0xcb, bits, 8);
-	return 0;
-}
-
-static int read_int(struct cursor *cursor)
-{
-	int64_t number;
-	int error = take_int(cursor, &number);
-
-	if (error)
-		return error;
-	if (number >= -32 && number < 0x80)
-		*cursor->out++ = (unsigned char)number;
-	else if (number >= 0 && number <= UINT8_MAX)
-		put(cursor, 0xcc, (uint64_t)number, 1);
-	else if (number >= 0 && number <= UINT16_MAX)
-		put(cursor, 0xcd, (uint64_t)number, 2);
-	else if (number >= 0)
-		put(cursor, 0xce, (uint64_t)number, 4);
-	else if (number >= INT8_MIN)
-		put(cursor, 0xd0, (uint64_t)number, 1);
-	else if (number >= INT16_MIN)
-		put(cursor, 0xd1, (uint64_t)number, 2);
-	else
-		put(cursor, 0xd2, (uint64_t)number, 4);
-	return 0;
-}
-
-static int read_long(struct cursor *cursor)
-{
-	int64_t number;
-	int error = take_long(cursor, &number);
-
-	if (error == 0)
-		put(cursor, 0xd3, (uint64_t)number, 8);
-	return error;
-}
-
-static int read_number(struct cursor *cursor)
-{
-	unsigned tag = *cursor->at;
-
-	if ((tag >= 0x80 && tag < 0xd8) || tag == 'I')
-		return read_int(cursor);
-	if (tag == 'J' || tag == 'K')
-		return read_date(cursor);
-	if (tag == 'D' || (tag >= 0x5b && tag <= 0x5f))
-		return read_double(cursor);
-	if (tag >= 0xd8 || (tag >= 0x38 && tag < 0x40) || tag == 'L' || tag == 0x59)
-		return read_long(cursor);
-	return SPOKE_ECORRUPT;
 }
 
 /* --- the same for a reader */
 
 int spokei_hessian_read_int(struct spokei_hessian_reader *reader, int32_t *ret)
 {
-	struct cursor cursor = { .at = reader->at, .end = reader->end };
-	int64_t number;
-	int error;
+	const unsigned char *at = reader->at;
+	size_t left = spokei_hessian_left(reader);
+	unsigned kind;
 
-	if (spokei_hessian_left(reader) == 0)
+	if (left == 0)
 		return SPOKE_ETRUNCATED;
-	error = take_int(&cursor, &number);
-	if (error == 0)
-		*ret = (int32_t)number;
-	reader->at = cursor.at;
-	return error;
+	kind = spokei_hessian_kinds[*at];
+	if (kind < SPOKEI_HESSIAN_INT || kind > SPOKEI_HESSIAN_INT_4)
+		return SPOKE_ECORRUPT;
+	if (left <= (kind & SPOKEI_HESSIAN_WIDTH))
+		return SPOKE_ETRUNCATED;
+	if (kind == SPOKEI_HESSIAN_INT)
+		*ret = *at - 0x90;
+	else if (kind == SPOKEI_HESSIAN_INT_1)
+		*ret = (*at - 0xc8) * 0x100 + at[1];
+	else if (kind == SPOKEI_HESSIAN_INT_2)
+		*ret = (*at - 0xd4) * 0x10000 + (int32_t)spokei_number(at + 1, 2);
+	else
+		*ret = (int32_t)spokei_number(at + 1, 4);
+	reader->at = at + 1 + (kind & SPOKEI_HESSIAN_WIDTH);
+	return 0;
 }
 
 int spokei_hessian_read_number(struct spokei_hessian_reader *reader)
 {
 	int error = spokei_hessian_room(reader, SPOKEI_HESSIAN_NUMBER_MAX);
-	struct cursor cursor = { reader->at, reader->end, reader->out };
+	step next;
 
 	if (error)
 		return error;
-	error = read_number(&cursor);
-	reader->at = cursor.at;
-	reader->out = cursor.out;
-	return error;
-}
-
-const unsigned char *spokei_hessian_take_number(const unsigned char *from, const unsigned char *end,
-						unsigned char **to)
-{
-	struct cursor cursor = { from, end, *to };
-
-	if (*from == 'N' || *from == 'T' || *from == 'F') {
-		*(*to)++ = *from == 'N' ? 0xc0 : *from == 'T' ? 0xc3 : 0xc2;
-		return from + 1;
-	}
-	if (read_number(&cursor) != 0)
-		return NULL;
-	*to = cursor.out;
-	return cursor.at;
+	next = spokei_hessian_take_number(reader->at, reader->end, reader->out);
+	if (next.at == NULL)
+		return SPOKE_ETRUNCATED;
+	reader->at = next.at;
+	reader->out = next.out;
+	return 0;
 }
 
 /* --- strings and binaries

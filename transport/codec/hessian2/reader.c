@@ -3,6 +3,7 @@
 #include "transport/codec/hessian2/reader.h"
 
 #include "core/memory/buffer.h"
+#include "core/value/encode.h"
 #include "core/value/java.h"
 #include "core/value/validator.h"
 
@@ -13,7 +14,6 @@
  * The memory of a reader. The table of references lies at the end of the memory in use and moves
  * when the scratch grows; its entry N lies N + 1 entries before the end. */
 
-#define NUMBER_MAX SPOKEI_HESSIAN_NUMBER_MAX
 #define FIELDS_MAX 65534u /* fields of a class; a map of 16 bits takes one more */
 
 enum container {
@@ -81,21 +81,6 @@ int spokei_hessian_grow(struct spokei_hessian_reader *reader, size_t len)
 	return 0;
 }
 
-/* Enters a container, which begins at the next byte of the output, into the table of references. */
-static int enter(struct spokei_hessian_reader *reader, uint32_t *ret_number)
-{
-	int error = spokei_hessian_room(reader, ENTRY);
-	struct spokei_hessian_entry entry = { 0 };
-
-	if (error)
-		return error;
-	entry.at = spokei_hessian_written(reader);
-	reader->out_end -= ENTRY;
-	memcpy(reader->out_end, &entry, ENTRY);
-	*ret_number = reader->begun++;
-	return 0;
-}
-
 /* The table has the alignment of the scratch's end, which is any. */
 static unsigned char *place_of(const struct spokei_hessian_reader *reader, uint32_t number)
 {
@@ -109,18 +94,6 @@ static struct spokei_hessian_entry entry_of(const struct spokei_hessian_reader *
 
 	memcpy(&entry, place_of(reader, number), ENTRY);
 	return entry;
-}
-
-/* Completes the entry of a container that ends with the output. */
-static void leave(struct spokei_hessian_reader *reader, uint32_t number, uint32_t items,
-		  uint32_t levels)
-{
-	struct spokei_hessian_entry entry = entry_of(reader, number);
-
-	entry.len = spokei_hessian_written(reader) - entry.at;
-	entry.items = items;
-	entry.levels = levels;
-	memcpy(place_of(reader, number), &entry, ENTRY);
 }
 
 /* --- references */
@@ -235,19 +208,43 @@ static inline int read_text_at(struct spokei_hessian_reader *reader, uint32_t po
 	return error;
 }
 
-/* Reads a name that is only checked: each object contains it. Clears `plain` unless it is ASCII of
- * less than 32 bytes. */
-static inline int check_name(struct spokei_hessian_reader *reader, bool *plain)
+/* Reads a name that is only checked, because each object contains it. */
+static int check_name(struct spokei_hessian_reader *reader)
 {
 	uint32_t start = spokei_hessian_written(reader);
+	int error = spokei_hessian_left(reader) > 0 ? spokei_hessian_read_name(reader)
+						    : SPOKE_ETRUNCATED;
+
+	reader->out = reader->scratch->bytes + start;
+	return error;
+}
+
+/* Passes names of less than 32 bytes of ASCII. Returns false if there are others. */
+static bool pass_plain_names(struct spokei_hessian_reader *reader, uint32_t count)
+{
+	const unsigned char *at = reader->at;
+
+	for (; count > 0; count--) {
+		if (at >= reader->end || *at >= 32)
+			return false;
+		at += 1 + *at;
+	}
+	if (at > reader->end || !spokei_hessian_is_ascii(reader->at, (size_t)(at - reader->at)))
+		return false;
+	reader->at = at;
+	return true;
+}
+
+/* Reads names. Clears `plain` if there are others than those above. */
+static int check_names(struct spokei_hessian_reader *reader, uint32_t count, bool *plain)
+{
 	int error = 0;
 
-	*plain &= *reader->at < 32;
-	if (!spokei_hessian_take_text(reader)) {
-		*plain = false;
-		error = spokei_hessian_read_name(reader);
-	}
-	reader->out = reader->scratch->bytes + start;
+	if (SPOKEI_LIKELY(pass_plain_names(reader, count)))
+		return 0;
+	*plain = false;
+	for (; error == 0 && count > 0; count--)
+		error = check_name(reader);
 	return error;
 }
 
@@ -262,10 +259,10 @@ static int define(struct spokei_hessian_reader *reader)
 		return SPOKE_ETOOLARGE;
 	if (spokei_hessian_left(reader) < 2)
 		return SPOKE_ETRUNCATED;
-	made->name = (uint32_t)(reader->at - reader->body) + 1;
 	reader->at++;
+	made->name = (uint32_t)(reader->at - reader->body);
 	made->plain = true;
-	error = check_name(reader, &made->plain);
+	error = check_names(reader, 1, &made->plain);
 	if (error == 0)
 		error = spokei_hessian_read_int(reader, &count);
 	if (error)
@@ -279,17 +276,7 @@ static int define(struct spokei_hessian_reader *reader)
 	made->count = (uint32_t)count;
 	made->names = (uint32_t)(reader->at - reader->body);
 	reader->class_count++;
-	while (error == 0 && count-- > 0) {
-		if (spokei_hessian_left(reader) == 0)
-			return SPOKE_ETRUNCATED;
-		error = check_name(reader, &made->plain);
-	}
-	return error;
-}
-
-static bool is_text(unsigned tag)
-{
-	return tag < 0x20 || (tag >= 0x30 && tag < 0x34) || tag == 'R' || tag == 'S';
+	return check_names(reader, made->count, &made->plain);
 }
 
 /* Reads the type of a list or map, which is a name or a number in the table, and writes its name.
@@ -302,7 +289,7 @@ static int read_type(struct spokei_hessian_reader *reader)
 
 	if (spokei_hessian_left(reader) == 0)
 		return SPOKE_ETRUNCATED;
-	if (is_text(*reader->at)) {
+	if (spokei_hessian_kinds[*reader->at] == SPOKEI_HESSIAN_TEXT) {
 		if (reader->type_count == SPOKEI_HESSIAN_TYPES_MAX)
 			return SPOKE_ETOOLARGE;
 		reader->types[reader->type_count++] = (uint32_t)(reader->at - reader->body);
@@ -341,34 +328,56 @@ static int check_count(const struct spokei_hessian_reader *reader, int32_t count
 
 /* --- containers */
 
-/* Opens a frame, and the ext around it if the container has a type. */
-static int push(struct spokei_hessian_reader *reader, enum container kind, bool typed)
+/* Enters a container into the table of references; the length of one that is open is 0. There is
+ * room. */
+static inline uint32_t enter(struct spokei_hessian_reader *reader,
+			     struct spokei_hessian_entry entry)
 {
-	struct spokei_hessian_frame *frame = &reader->frames[reader->open];
-	unsigned levels = typed ? 2 : 1;
-	int error;
+	reader->out_end -= ENTRY;
+	memcpy(reader->out_end, &entry, ENTRY);
+	return reader->begun++;
+}
 
-	error = deepen(reader, levels);
-	if (error == 0)
-		error = enter(reader, &frame->number);
-	if (error == 0)
-		error = spokei_hessian_room(reader, TYPED_HEAD);
-	if (error)
+/* Opens a frame for a container, which begins at the position `at` of the output. There is room for
+ * VALUE_ROOM bytes then. `levels`: of the container, and the ext around it. */
+static inline int push(struct spokei_hessian_reader *reader, enum container kind, unsigned levels,
+		       uint32_t at)
+{
+	int error = reader->depth_max - reader->depth < levels
+			    ? SPOKE_EDEPTH
+			    : spokei_hessian_room(reader, ENTRY + VALUE_ROOM);
+	struct spokei_hessian_frame *frame = &reader->frames[reader->open];
+
+	if (SPOKEI_UNLIKELY(error))
 		return error;
-	frame->at = spokei_hessian_written(reader);
+	reader->depth += levels;
+	reader->open++;
+	frame->at = frame->head = at;
+	frame->left = 0;
+	frame->number = enter(reader, (struct spokei_hessian_entry){ .at = at });
+	frame->items = reader->items;
+	frame->deepest = reader->depth;
 	frame->kind = (uint8_t)kind;
 	frame->levels = (uint8_t)levels;
-	frame->left = 0;
-	reader->depth += levels;
-	frame->deepest = reader->depth;
-	frame->items = reader->items;
-	reader->open++;
-	if (!typed)
-		return 0;
+	return 0;
+}
+
+/* Does the same for a list or map, and opens the ext around it if it has a type. */
+static int push_any(struct spokei_hessian_reader *reader, enum container kind, bool typed)
+{
+	int error = push(reader, kind, typed ? 2 : 1, spokei_hessian_written(reader));
+
+	if (error || !typed)
+		return error;
 	spokei_hessian_emit(reader, 0xc9, 0, 4);
 	*reader->out++ = SPOKE_EXT_TYPED;
 	error = spokei_hessian_count(reader, 2); /* the name and the container */
-	return error ? error : read_type(reader);
+	if (error == 0)
+		error = read_type(reader);
+	if (error == 0)
+		error = spokei_hessian_room(reader, VALUE_ROOM);
+	innermost(reader)->head = spokei_hessian_written(reader);
+	return error;
 }
 
 static void put_count(unsigned char *at, uint64_t count, unsigned width)
@@ -377,7 +386,27 @@ static void put_count(unsigned char *at, uint64_t count, unsigned width)
 		*at++ = (unsigned char)(count >> 8 * width);
 }
 
-static void pop(struct spokei_hessian_reader *reader)
+/* Closes the innermost frame, and completes its entry in the table of references. */
+static inline void pop(struct spokei_hessian_reader *reader)
+{
+	const struct spokei_hessian_frame *frame = innermost(reader);
+	struct spokei_hessian_entry entry = {
+		.at = frame->at,
+		.len = spokei_hessian_written(reader) - frame->at,
+		.items = frame->items - reader->items,
+		.levels = frame->deepest - reader->depth + frame->levels,
+	};
+	uint32_t deepest = frame->deepest;
+
+	memcpy(place_of(reader, frame->number), &entry, ENTRY);
+	reader->depth -= frame->levels;
+	reader->open--;
+	if (reader->open > 0 && innermost(reader)->deepest < deepest)
+		innermost(reader)->deepest = deepest;
+}
+
+/* Does the same for a list or map, and completes its head, and that of the ext around it. */
+static void pop_any(struct spokei_hessian_reader *reader)
 {
 	const struct spokei_hessian_frame *frame = innermost(reader);
 	unsigned char *at = reader->scratch->bytes + frame->at;
@@ -389,11 +418,7 @@ static void pop(struct spokei_hessian_reader *reader)
 		put_count(head + 1, frame->left / 2, 4);
 	if (frame->levels == 2)
 		put_count(at + 1, (uint64_t)(reader->out - at) - TYPED_HEAD, 4);
-	reader->depth -= frame->levels;
-	reader->open--;
-	leave(reader, frame->number, frame->items - reader->items, frame->deepest - reader->depth);
-	if (reader->open > 0 && innermost(reader)->deepest < frame->deepest)
-		innermost(reader)->deepest = frame->deepest;
+	pop(reader);
 }
 
 /* Writes the head of an array in the fewest bytes. */
@@ -413,7 +438,7 @@ static int begin_list(struct spokei_hessian_reader *reader)
 	bool open = tag == 0x55 || tag == 0x57;
 	bool typed = tag == 0x55 || tag == 0x56 || (tag & 0xf8) == 0x70;
 	int32_t count = (int32_t)(tag & 7);
-	int error = push(reader, open ? OPEN_LIST : LIST, typed);
+	int error = push_any(reader, open ? OPEN_LIST : LIST, typed);
 
 	if (error == 0 && (tag == 0x56 || tag == 0x58))
 		error = spokei_hessian_read_int(reader, &count);
@@ -421,11 +446,8 @@ static int begin_list(struct spokei_hessian_reader *reader)
 		error = check_count(reader, count);
 	if (error == 0 && !open)
 		error = spokei_hessian_count(reader, (uint32_t)count);
-	if (error == 0)
-		error = spokei_hessian_room(reader, VALUE_ROOM);
 	if (error)
 		return error;
-	innermost(reader)->head = spokei_hessian_written(reader);
 	if (open) {
 		spokei_hessian_emit(reader, 0xdd, 0, 4);
 		return 0;
@@ -438,150 +460,175 @@ static int begin_list(struct spokei_hessian_reader *reader)
 static int begin_map(struct spokei_hessian_reader *reader)
 {
 	unsigned tag = *reader->at++;
-	int error = push(reader, PLAIN_MAP, tag == 'M');
+	int error = push_any(reader, PLAIN_MAP, tag == 'M');
 
 	if (error == 0)
-		error = spokei_hessian_room(reader, VALUE_ROOM);
-	if (error)
-		return error;
-	innermost(reader)->head = spokei_hessian_written(reader);
-	spokei_hessian_emit(reader, 0xdf, 0, 4);
-	return 0;
+		spokei_hessian_emit(reader, 0xdf, 0, 4);
+	return error;
 }
 
 /* --- values */
 
-enum {
-	ONE,
-	INT,
-	NUM,
-	TXT,
-	BAD,
-	BIN,
-	LST,
-	MAP,
-	OBJ,
-	DEF,
-	REF
-};
+typedef struct spokei_hessian_step step;
 
-/* Maps the tag to the kind of value. */
-static const uint8_t kinds[256] = {
-	/* clang-format off */
-	TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, /* 00 */
-	TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT, TXT,
-	BIN, BIN, BIN, BIN, BIN, BIN, BIN, BIN, BIN, BIN, BIN, BIN, BIN, BIN, BIN, BIN, /* 20 */
-	TXT, TXT, TXT, TXT, BIN, BIN, BIN, BIN, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM,
-	BAD, BIN, BIN, DEF, NUM, BAD, ONE, BAD, MAP, NUM, NUM, NUM, NUM, MAP, ONE, OBJ, /* 40 */
-	BAD, REF, TXT, TXT, ONE, LST, LST, LST, LST, NUM, BAD, NUM, NUM, NUM, NUM, NUM,
-	OBJ, OBJ, OBJ, OBJ, OBJ, OBJ, OBJ, OBJ, OBJ, OBJ, OBJ, OBJ, OBJ, OBJ, OBJ, OBJ, /* 60 */
-	LST, LST, LST, LST, LST, LST, LST, LST, LST, LST, LST, LST, LST, LST, LST, LST,
-	INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, /* 80 */
-	INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, INT,
-	INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, /* a0 */
-	INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, INT, INT,
-	NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, /* c0 */
-	NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM,
-	NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, /* e0 */
-	NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM, NUM,
-	/* clang-format on */
-};
+/* Reads a binary of one chunk. */
+static step take_binary(const unsigned char *at, const unsigned char *end, unsigned char *out,
+			const unsigned char *limit)
+{
+	unsigned tag = *at++;
+	unsigned width = tag < 0x30 ? 0 : tag < 0x40 ? 1 : 2;
+	size_t left = (size_t)(end - at);
+	size_t len = tag & (width == 0 ? 0xf : 3);
 
-/* Reads a short text of ASCII, null, a bool or a number. Returns the byte after it, or NULL if it
- * is another value. There is room for it. */
-static inline const unsigned char *take_scalar(const unsigned char *at, const unsigned char *end,
-					       unsigned char **to)
+	if (tag == 'A' || left < width)
+		return (step){ NULL, out };
+	if (width > 0)
+		len = (size_t)spokei_number(at, width) | (width == 1 ? len << 8 : 0);
+	at += width;
+	if (len > left - width || len + 3 > (size_t)(limit - out))
+		return (step){ NULL, out };
+	out = spokei_encode_bin(out, len);
+	memcpy(out, at, len);
+	return (step){ at + len, out + len };
+}
+
+/* Reads another scalar than a text. */
+static SPOKEI_NOINLINE step take_other(const unsigned char *at, const unsigned char *end,
+				       unsigned char *out, const unsigned char *limit)
+{
+	if (spokei_hessian_kinds[*at] == SPOKEI_HESSIAN_BINARY)
+		return take_binary(at, end, out, limit);
+	if (spokei_hessian_kinds[*at] > SPOKEI_HESSIAN_DATE_8 ||
+	    limit - out < (ptrdiff_t)SPOKEI_HESSIAN_NUMBER_MAX)
+		return (step){ NULL, out };
+	return spokei_hessian_take_number(at, end, out);
+}
+
+/* Reads a short text of ASCII, a binary of one chunk, null, a bool or a number. `at` is NULL in the
+ * result if it is another value, or there is too little room. */
+static inline step take_scalar(const unsigned char *at, const unsigned char *end,
+			       unsigned char *out, const unsigned char *limit)
 {
 	size_t left = (size_t)(end - at) - 1;
-	unsigned char *out = *to;
-	size_t len = *at++;
+	size_t len = *at;
 
 	if (SPOKEI_LIKELY(len == 0x30 && left > 0)) {
-		len = *at++;
+		len = *++at;
 		left--;
-	} else if (len >= 0x90 && len < 0xc0) {
-		*(*to)++ = (unsigned char)(len - 0x90);
-		return at;
+	} else if (len >= 0x90 && len < 0xc0 && out < limit) {
+		*out = (unsigned char)(len - 0x90);
+		return (step){ at + 1, out + 1 };
 	} else if (len >= 0x20) {
-		return kinds[len] > NUM ? NULL : spokei_hessian_take_number(at - 1, end, to);
+		return len >= 0x60 && len < 0x80 ? (step){ NULL, out }
+						 : take_other(at, end, out, limit);
 	}
-	if (len > left)
-		return NULL;
+	at++;
+	if (len > left || len + 2 > (size_t)(limit - out))
+		return (step){ NULL, out };
 	if (len >= 32)
 		*out++ = 0xd9;
-	*out = (unsigned char)(len < 32 ? 0xa0 | len : len);
-	*to = out + 1 + len;
-	return SPOKEI_LIKELY(spokei_hessian_copy_ascii(out + 1, at, len)) ? at + len : NULL;
+	*out++ = (unsigned char)(len < 32 ? 0xa0 | len : len);
+	if (SPOKEI_UNLIKELY(!spokei_hessian_copy_ascii(out, at, len)))
+		return (step){ NULL, out };
+	return (step){ at + len, out + len };
 }
 
-/* --- objects
- *
- * An object of scalars, as most are, is read in one pass. */
+/* Reads such values, at most `max`. Returns how many there are before another value. */
+static inline uint32_t take_scalars(struct spokei_hessian_reader *reader, uint32_t max)
+{
+	step next = { reader->at, reader->out };
+	uint32_t count = 0;
 
-/* The largest length of a scalar that take_scalar() reads. */
-#define SCALAR_MAX (3 + 255)
+	while (count < max && next.at < reader->end) {
+		step after = take_scalar(next.at, reader->end, next.out, reader->out_end);
 
-/* Copies a name of less than 32 bytes, and returns the byte after it. */
-static inline const unsigned char *take_name(const unsigned char *at, unsigned char **to)
+		if (after.at == NULL)
+			break;
+		next = after;
+		count++;
+	}
+	reader->at = next.at;
+	reader->out = next.out;
+	return count;
+}
+
+/* --- objects */
+
+#define NAME_ROOM 33 /* bytes that take_name() writes */
+
+/* Copies a name of a plain class. There is room for NAME_ROOM bytes. */
+static inline step take_name(const unsigned char *at, const unsigned char *end, unsigned char *out)
 {
 	size_t len = *at++;
 
-	*(*to)++ = (unsigned char)(0xa0 | len);
-	(void)spokei_hessian_copy_ascii(*to, at, len);
-	*to += len;
-	return at + len;
+	*out++ = (unsigned char)(0xa0 | len);
+	if (SPOKEI_LIKELY(end - at >= 32))
+		memcpy(out, at, 32);
+	else
+		memcpy(out, at, len);
+	return (step){ at + len, out + len };
 }
 
-/* Reads the fields of an object whose names are plain, if all of them are scalars and there is
- * enough room. Returns the end of the values, or NULL. */
-static const unsigned char *take_fields(const struct spokei_hessian_reader *reader,
-					const struct spokei_hessian_definition *class,
-					unsigned char **to)
-{
-	const unsigned char *name = reader->body + class->names;
-	const unsigned char *at = reader->at;
+/* The fields of an object that are still to come. */
+struct fields {
+	const unsigned char *name; /* in the definition */
+	uint32_t left;
+};
 
-	for (uint32_t i = 0; i < class->count; i++) {
-		if (at == reader->end || reader->out_end - *to < 32 + SCALAR_MAX)
-			return NULL;
-		name = take_name(name, to);
-		at = take_scalar(at, reader->end, to);
-		if (at == NULL)
-			return NULL;
+/* Reads the fields of an object of a plain class, up to one that is no scalar. */
+static inline struct fields take_fields(struct spokei_hessian_reader *reader, struct fields fields)
+{
+	const unsigned char *end = reader->end;
+	step value = { reader->at, reader->out };
+
+	while (fields.left > 0 && value.at < end && reader->out_end - value.out >= NAME_ROOM) {
+		step name = take_name(fields.name, end, value.out);
+		step after = take_scalar(value.at, end, name.out, reader->out_end);
+
+		if (after.at == NULL)
+			break;
+		fields.name = name.at;
+		fields.left--;
+		value = after;
 	}
-	return at;
+	reader->at = value.at;
+	reader->out = value.out;
+	return fields;
 }
 
-/* Reads such an object. Returns false for any other, with nothing read. */
-static bool read_plain(struct spokei_hessian_reader *reader,
-		       const struct spokei_hessian_definition *class)
+/* Ends the pairs of an object by its class. */
+static inline int put_class(struct spokei_hessian_reader *reader,
+			    const struct spokei_hessian_definition *class)
 {
-	struct spokei_hessian_entry entry = { .items = 2 * class->count + 2, .levels = 1 };
-	unsigned char *to = reader->out;
-	const unsigned char *at;
+	bool few = class->count < SPOKEI_OBJECT_SHORT; /* `class` is one more pair */
+	size_t len = few ? sizeof(SPOKEI_CLASS_KEY) - 1 : sizeof(SPOKEI_CLASS_KEY_LONG) - 1;
+	int error = spokei_hessian_room(reader, sizeof(SPOKEI_CLASS_KEY_LONG) + NAME_ROOM + ENTRY);
+	uint32_t after;
 
-	if (!class->plain || class->count >= SPOKEI_OBJECT_SHORT || entry.items > reader->items ||
-	    reader->out_end - to < 3 + 32 + SCALAR_MAX)
-		return false;
-	*to++ = SPOKEI_OBJECT_HEAD;
-	*to++ = 0;
-	*to++ = (unsigned char)(class->count + 1);
-	at = take_fields(reader, class, &to);
-	if (at == NULL || reader->out_end - to < (ptrdiff_t)(8 + 32 + ENTRY) ||
-	    deepen(reader, 1) != 0)
-		return false;
-	memcpy(to, SPOKEI_CLASS_KEY, sizeof(SPOKEI_CLASS_KEY) - 1);
-	to += sizeof(SPOKEI_CLASS_KEY) - 1;
-	(void)take_name(reader->body + class->name, &to);
-	entry.at = spokei_hessian_written(reader);
-	entry.len = (uint32_t)(to - reader->out);
-	reader->out_end -= ENTRY;
-	memcpy(reader->out_end, &entry, ENTRY);
-	reader->begun++;
-	reader->items -= entry.items;
-	reader->at = at;
-	reader->out = to;
-	return true;
+	if (error)
+		return error;
+	memcpy(reader->out, few ? SPOKEI_CLASS_KEY : SPOKEI_CLASS_KEY_LONG, len);
+	reader->out += len;
+	if (SPOKEI_UNLIKELY(!class->plain))
+		return read_text_at(reader, class->name, &after);
+	reader->out = take_name(reader->body + class->name, reader->end, reader->out).out;
+	return 0;
+}
+
+/* Ends an object of a plain class and of scalars alone, which needs no frame. */
+static inline int end_plain(struct spokei_hessian_reader *reader,
+			    const struct spokei_hessian_definition *class, uint32_t at)
+{
+	struct spokei_hessian_entry entry = { at, 0, 2 * class->count + 2, 1 };
+	int error = deepen(reader, 1);
+
+	if (error == 0)
+		error = put_class(reader, class);
+	if (error)
+		return error;
+	entry.len = spokei_hessian_written(reader) - at;
+	(void)enter(reader, entry);
+	return 0;
 }
 
 static int begin_object(struct spokei_hessian_reader *reader)
@@ -589,6 +636,9 @@ static int begin_object(struct spokei_hessian_reader *reader)
 	unsigned tag = *reader->at++;
 	int32_t number = (int32_t)(tag & 15);
 	const struct spokei_hessian_definition *class;
+	struct spokei_hessian_frame *frame;
+	struct fields fields;
+	uint32_t at = spokei_hessian_written(reader);
 	int error = tag == 'O' ? spokei_hessian_read_int(reader, &number) : 0;
 
 	if (error == 0 && (uint32_t)number >= reader->class_count)
@@ -596,39 +646,32 @@ static int begin_object(struct spokei_hessian_reader *reader)
 	if (error)
 		return error;
 	class = &reader->classes[number];
-	if (SPOKEI_LIKELY(read_plain(reader, class)))
-		return 0;
 	error = check_count(reader, (int32_t) class->count);
 	if (error == 0)
-		error = push(reader, OBJECT, false);
+		error = spokei_hessian_room(reader, VALUE_ROOM);
 	if (error == 0)
 		error = spokei_hessian_count(reader, 2 * class->count + 2);
 	if (error)
 		return error;
-	innermost(reader)->left = class->count;
-	innermost(reader)->names = class->names;
-	innermost(reader)->class = (uint16_t)number;
+	fields = (struct fields){ reader->body + class->names, class->count };
 	spokei_hessian_emit(reader, SPOKEI_OBJECT_HEAD, class->count + 1, 2);
+	if (SPOKEI_LIKELY(class->plain)) {
+		fields = take_fields(reader, fields);
+		if (fields.left == 0)
+			return end_plain(reader, class, at);
+	}
+	error = push(reader, OBJECT, 1, at);
+	if (error)
+		return error;
+	frame = innermost(reader);
+	frame->items += 2 * class->count + 2;
+	frame->left = fields.left;
+	frame->names = (uint32_t)(fields.name - reader->body);
+	frame->class = (uint16_t)number;
 	return 0;
 }
 
 /* --- any value */
-
-/* Reads a value of one byte: null, a bool or a small int. */
-static int read_byte(struct spokei_hessian_reader *reader)
-{
-	int error = spokei_hessian_room(reader, 1);
-	unsigned tag;
-
-	if (error)
-		return error;
-	tag = *reader->at++;
-	*reader->out++ = (unsigned char)(tag == 'N'   ? 0xc0
-					 : tag == 'F' ? 0xc2
-					 : tag == 'T' ? 0xc3
-						      : tag - 0x90);
-	return 0;
-}
 
 /* Reads a value, or begins the container that the value is. `own` is as in read_reference(). */
 static inline int begin_value(struct spokei_hessian_reader *reader, uint32_t own)
@@ -638,29 +681,26 @@ static inline int begin_value(struct spokei_hessian_reader *reader, uint32_t own
 	while (error == 0) {
 		if (SPOKEI_UNLIKELY(reader->at == reader->end))
 			return SPOKE_ETRUNCATED;
-		switch (kinds[*reader->at]) {
-		case ONE:
-		case INT:
-			return read_byte(reader);
-		case TXT:
+		switch (spokei_hessian_kinds[*reader->at]) {
+		case SPOKEI_HESSIAN_TEXT:
 			return read_text(reader);
-		case NUM:
-			return spokei_hessian_read_number(reader);
-		case OBJ:
+		case SPOKEI_HESSIAN_OBJECT:
 			return begin_object(reader);
-		case LST:
+		case SPOKEI_HESSIAN_LIST:
 			return begin_list(reader);
-		case MAP:
+		case SPOKEI_HESSIAN_MAP:
 			return begin_map(reader);
-		case BIN:
+		case SPOKEI_HESSIAN_BINARY:
 			return spokei_hessian_read_binary(reader);
-		case REF:
+		case SPOKEI_HESSIAN_REFERENCE:
 			return read_reference(reader, own);
-		case DEF:
+		case SPOKEI_HESSIAN_DEFINITION:
 			error = define(reader);
 			break;
-		default:
+		case SPOKEI_HESSIAN_BAD:
 			return SPOKE_ECORRUPT;
+		default:
+			return spokei_hessian_read_number(reader);
 		}
 	}
 	return error;
@@ -672,12 +712,15 @@ static int step_list(struct spokei_hessian_reader *reader, struct spokei_hessian
 	uint32_t open = reader->open;
 	int error = 0;
 
-	while (error == 0 && frame->left > 0 && reader->open == open) {
+	while (error == 0 && reader->open == open) {
+		frame->left -= take_scalars(reader, frame->left);
+		if (frame->left == 0) {
+			pop_any(reader);
+			return 0;
+		}
 		frame->left--;
 		error = begin_value(reader, UINT32_MAX);
 	}
-	if (error == 0 && reader->open == open)
-		pop(reader);
 	return error;
 }
 
@@ -688,13 +731,17 @@ static int step_marked(struct spokei_hessian_reader *reader, struct spokei_hessi
 	int error = 0;
 
 	while (error == 0 && reader->open == open) {
+		uint32_t count = take_scalars(reader, reader->items);
+
+		frame->left += count;
+		reader->items -= count;
 		if (reader->at == reader->end)
 			return SPOKE_ETRUNCATED;
 		if (*reader->at == 'Z') {
 			reader->at++;
 			if (frame->kind == PLAIN_MAP && frame->left % 2 != 0)
 				return SPOKE_ECORRUPT;
-			pop(reader);
+			pop_any(reader);
 			return 0;
 		}
 		error = spokei_hessian_count(reader, 1);
@@ -703,26 +750,6 @@ static int step_marked(struct spokei_hessian_reader *reader, struct spokei_hessi
 		frame->left++;
 		error = begin_value(reader, UINT32_MAX);
 	}
-	return error;
-}
-
-/* Ends an object by its class. */
-static int end_object(struct spokei_hessian_reader *reader,
-		      const struct spokei_hessian_frame *frame)
-{
-	const struct spokei_hessian_definition *class = &reader->classes[frame->class];
-	bool few = class->count < SPOKEI_OBJECT_SHORT; /* `class` is one more pair */
-	size_t len = few ? sizeof(SPOKEI_CLASS_KEY) - 1 : sizeof(SPOKEI_CLASS_KEY_LONG) - 1;
-	int error = spokei_hessian_room(reader, len);
-	uint32_t after;
-
-	if (error)
-		return error;
-	memcpy(reader->out, few ? SPOKEI_CLASS_KEY : SPOKEI_CLASS_KEY_LONG, len);
-	reader->out += len;
-	error = read_text_at(reader, class->name, &after);
-	if (error == 0)
-		pop(reader);
 	return error;
 }
 
@@ -736,20 +763,34 @@ static bool is_cause(const struct spokei_hessian_reader *reader, uint32_t at, ui
 /* Reads the fields of an object until one of them is a container. */
 static int step_object(struct spokei_hessian_reader *reader, struct spokei_hessian_frame *frame)
 {
+	const struct spokei_hessian_definition *class = &reader->classes[frame->class];
 	uint32_t open = reader->open;
 	int error = 0;
 
-	while (error == 0 && frame->left > 0 && reader->open == open) {
+	while (error == 0 && reader->open == open) {
 		uint32_t name = frame->names;
 
+		if (frame->left == 0) {
+			error = put_class(reader, class);
+			if (error == 0)
+				pop(reader);
+			return error;
+		}
 		frame->left--;
 		error = read_text_at(reader, name, &frame->names);
 		if (error)
 			return error;
 		error = begin_value(reader, is_cause(reader, name, frame->names) ? frame->number
 										 : UINT32_MAX);
+		if (error == 0 && reader->open == open && class->plain) {
+			struct fields fields = { reader->body + frame->names, frame->left };
+
+			fields = take_fields(reader, fields);
+			frame->left = fields.left;
+			frame->names = (uint32_t)(fields.name - reader->body);
+		}
 	}
-	return error || reader->open != open ? error : end_object(reader, frame);
+	return error;
 }
 
 /* Reads the rest of the containers that are open. */
@@ -858,22 +899,21 @@ static inline void note_place(const struct spokei_hessian_reader *reader,
 unsigned char *spokei_hessian_take_scalars(struct spoke_span body, unsigned char *to,
 					   uint32_t *ret_count)
 {
-	const unsigned char *at = body.data;
-	const unsigned char *end = at + body.len;
+	step next = { body.data, to };
+	const unsigned char *end = next.at + body.len;
+	const unsigned char *limit = to + body.len + SPOKEI_CODEC_ROOM;
 	uint32_t count = 0;
 
-	for (; at < end; count++) {
+	for (; next.at < end; count++) {
 		if (count == SPOKEI_CODEC_SCALARS)
 			return NULL;
-		at = take_scalar(at, end, &to);
-		if (at == NULL)
+		next = take_scalar(next.at, end, next.out, limit);
+		if (next.at == NULL)
 			return NULL;
 	}
 	*ret_count = count;
-	return to;
+	return next.out;
 }
-
-_Static_assert(SPOKEI_CODEC_ROOM >= SPOKEI_CODEC_SCALARS * NUMBER_MAX, "room for numbers");
 
 int spokei_hessian_read(struct spokei_hessian_reader *reader,
 			const struct spoke_value_limits *limits, struct spoke_span body,

@@ -13,9 +13,41 @@
 #include "transport/codec/codec.h"
 #include "transport/codec/hessian2/ascii.h"
 
-#define SPOKEI_HESSIAN_NUMBER_MAX 16u    /* bytes of a number or a date in msgpack */
 #define SPOKEI_HESSIAN_CLASSES_MAX 2048u /* class definitions in a body */
 #define SPOKEI_HESSIAN_TYPES_MAX 2048u   /* type names in a body */
+
+/* The kind of a value, by its tag. The low bits are the bytes of a number after the tag; kinds up
+ * to the last date are scalars of a bounded length. */
+enum {
+	SPOKEI_HESSIAN_WIDTH = 0xf, /* the low bits */
+	SPOKEI_HESSIAN_ONE = 0,     /* null, true or false */
+	SPOKEI_HESSIAN_INT = 0x10,
+	SPOKEI_HESSIAN_INT_1,
+	SPOKEI_HESSIAN_INT_2,
+	SPOKEI_HESSIAN_INT_4 = 0x14,
+	SPOKEI_HESSIAN_LONG = 0x20,
+	SPOKEI_HESSIAN_LONG_1,
+	SPOKEI_HESSIAN_LONG_2,
+	SPOKEI_HESSIAN_LONG_4 = 0x24,
+	SPOKEI_HESSIAN_LONG_8 = 0x28,
+	SPOKEI_HESSIAN_DOUBLE = 0x30,
+	SPOKEI_HESSIAN_DOUBLE_1,
+	SPOKEI_HESSIAN_DOUBLE_2,
+	SPOKEI_HESSIAN_DOUBLE_4 = 0x34, /* thousandths */
+	SPOKEI_HESSIAN_DOUBLE_8 = 0x38,
+	SPOKEI_HESSIAN_DATE_4 = 0x44, /* minutes */
+	SPOKEI_HESSIAN_DATE_8 = 0x48,
+	SPOKEI_HESSIAN_TEXT = 0x50,
+	SPOKEI_HESSIAN_BINARY = 0x60,
+	SPOKEI_HESSIAN_LIST = 0x70,
+	SPOKEI_HESSIAN_MAP = 0x80,
+	SPOKEI_HESSIAN_OBJECT = 0x90,
+	SPOKEI_HESSIAN_DEFINITION = 0xa0,
+	SPOKEI_HESSIAN_REFERENCE = 0xb0,
+	SPOKEI_HESSIAN_BAD = 0xc0,
+};
+
+extern const uint8_t spokei_hessian_kinds[256];
 
 /* An entry of the table of references. It tells what a copy of the container takes, so that
  * a reference costs a copy of bytes and no look at them. */
@@ -112,9 +144,12 @@ SPOKE_MUST_USE static inline int spokei_hessian_count(struct spokei_hessian_read
 static inline void spokei_hessian_emit(struct spokei_hessian_reader *reader, unsigned first,
 				       uint64_t number, unsigned width)
 {
-	*reader->out++ = (unsigned char)first;
+	unsigned char *out = reader->out;
+
+	*out++ = (unsigned char)first;
 	for (unsigned i = width; i-- > 0;)
-		*reader->out++ = (unsigned char)(number >> 8 * i);
+		*out++ = (unsigned char)(number >> 8 * i);
+	reader->out = out;
 }
 
 /* Reads a text of at most 1,023 bytes of ASCII, which is one chunk. Returns false for any other,
@@ -171,10 +206,9 @@ SPOKE_MUST_USE int spokei_hessian_read_int(struct spokei_hessian_reader *reader,
 /* Reads a long, a double or a date. */
 SPOKE_MUST_USE int spokei_hessian_read_number(struct spokei_hessian_reader *reader);
 
-/* Reads a number, a date, null or a bool without a reader, and writes it at `to`, which has room.
- * Returns the byte after it, or NULL if it is none. */
-const unsigned char *spokei_hessian_take_number(const unsigned char *from, const unsigned char *end,
-						unsigned char **to);
+/* Reads a number, a date, null or a bool without a reader. There is room for it. */
+struct spokei_hessian_step spokei_hessian_take_number(const unsigned char *at,
+						      const unsigned char *end, unsigned char *out);
 
 /* --- bodies */
 

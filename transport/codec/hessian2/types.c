@@ -33,45 +33,22 @@ static bool take_str(struct spokei_hessian_writer *writer, struct spoke_span *re
 	       spokei_hessian_take(writer, &value);
 }
 
-/* Opens an object of this class with the fields of a map; only the keys of the map count. Returns
- * false if it is too deep. */
-static bool open_made(struct spokei_hessian_writer *writer, struct spokei_hessian_name name,
-		      const char *pairs, size_t len, size_t fields)
-{
-	struct spokei_hessian_class class = {
-		.name = name,
-		.pairs = { pairs, len },
-		.fields = fields,
-	};
-	struct spoke_cursor cursor = spoke_cursor_bytes(class.pairs);
-	struct spoke_value key;
-	struct spoke_value value;
-
-	for (size_t i = 0; spoke_cursor_next_pair(&cursor, &key, &value); i++)
-		spokei_hessian_keep_key(&class, i, key.data);
-
-	if (!spokei_hessian_open(writer, NULL))
-		return false;
-	spokei_hessian_object_head(writer, &class);
-	return true;
-}
-
-static const char value_field[] = "\xa5value\xc0";
-
 /* Opens an object whose one field is called "value", and which follows. Returns false if it is too
  * deep; else the caller closes it. */
 static bool open_holder(struct spokei_hessian_writer *writer, struct spokei_hessian_name name)
 {
-	return open_made(writer, name, value_field, sizeof(value_field) - 1, 1);
+	static const char *const fields[] = { "value" };
+
+	return spokei_hessian_open_made(writer, &name, fields, 1);
 }
 
 /* Writes the next value, a text, as the constant of an enum. */
 static void write_enum(struct spokei_hessian_writer *writer,
 		       const struct spokei_hessian_name *class)
 {
-	static const char pairs[] = "\xa4name\xc0";
+	static const char *const fields[] = { "name" };
 
-	if (!open_made(writer, *class, pairs, sizeof(pairs) - 1, 1))
+	if (!spokei_hessian_open_made(writer, class, fields, 1))
 		return;
 	spokei_hessian_write_value(writer);
 	spokei_hessian_close(writer);
@@ -157,7 +134,8 @@ static bool read_digits(struct spoke_span text, bool *ret_negative, uint64_t *re
  * sign, and the words of the magnitude. Java derives the other fields. */
 static void write_big(struct spokei_hessian_writer *writer)
 {
-	static const char pairs[] = "\xa6signum\xc0\xa3mag\xc0";
+	static const char *const fields[] = { "signum", "mag" };
+	struct spokei_hessian_name name = literal("java.math.BigInteger");
 	struct spokei_hessian_name words = { "int", 3, 1, true };
 	struct spoke_value value = spokei_hessian_peek(writer);
 	unsigned type = spokei_hessian_type(writer);
@@ -176,7 +154,7 @@ static void write_big(struct spokei_hessian_writer *writer)
 		return;
 	}
 	if (!spokei_hessian_take(writer, &value) ||
-	    !open_made(writer, literal("java.math.BigInteger"), pairs, sizeof(pairs) - 1, 2))
+	    !spokei_hessian_open_made(writer, &name, fields, 2))
 		return;
 	spokei_hessian_put_int(&writer->put, size == 0 ? 0 : negative ? -1 : 1);
 	if (spokei_hessian_open(writer, NULL)) {
@@ -197,20 +175,19 @@ static void write_big(struct spokei_hessian_writer *writer)
  * is how Java says that there is none; a cause that is a map with a class becomes an exception,
  * too. */
 
-/* Returns whether a field has this name. */
-static bool has_field(const struct spokei_hessian_class *class, const char *name)
+/* Returns whether a field of the map has this name. */
+static bool has_field(const struct spokei_hessian_object *object, const char *name)
 {
-	struct spoke_cursor pairs = spoke_cursor_bytes(class->pairs);
+	struct spoke_cursor pairs = { object->pairs, object->end, 2 * (uint64_t)object->fields };
 	size_t len = strlen(name);
 	struct spoke_value key;
+	struct spoke_value value;
 	struct spoke_span text;
 
-	for (size_t i = 0; i < class->fields; i++) {
-		if (spokei_hessian_next_key(class, i, &pairs, &key) &&
-		    spoke_value_str(key, &text) == 0 && text.len == len &&
+	while (spoke_cursor_next_pair(&pairs, &key, &value))
+		if (spoke_value_str(key, &text) == 0 && text.len == len &&
 		    memcmp(text.data, name, len) == 0)
 			return true;
-	}
 	return false;
 }
 
@@ -228,16 +205,15 @@ static bool is_cause(struct spoke_value key)
 static void write_exception(struct spokei_hessian_writer *writer,
 			    struct spokei_hessian_object *object)
 {
-	uint32_t number = writer->tables.containers;
+	uint32_t number = writer->containers;
 	struct spokei_hessian_object cause;
 	struct spoke_value key;
+	uint32_t class;
 
-	if (!spokei_hessian_open(writer, writer->at))
+	object->renamed = !has_field(object, "detailMessage");
+	if (!spokei_hessian_open_object(writer, object, &class))
 		return;
-	object->class.renamed = !has_field(&object->class, "detailMessage");
-	spokei_hessian_object_head(writer, &object->class);
-	writer->at = object->class.pairs.data;
-	for (size_t i = 0; i < object->class.fields && writer->put.error == 0; i++) {
+	for (size_t i = 0; i < object->fields && writer->put.error == 0; i++) {
 		if (!spokei_hessian_take(writer, &key))
 			return;
 		if (is_cause(key) && writer->at < writer->end && *writer->at == 0xc0) {
@@ -266,7 +242,7 @@ void spokei_hessian_write_throwable(struct spokei_hessian_writer *writer, struct
 		spokei_hessian_put_fail(&writer->put, SPOKE_EUNSUPPORTED);
 		return;
 	}
-	object.class.name = spokei_hessian_name_of(name);
+	object.name = (struct spokei_hessian_name){ name.data, name.len, 0, false };
 	write_exception(writer, &object);
 }
 
@@ -489,8 +465,8 @@ static bool write_declared(struct spokei_hessian_writer *writer,
 
 	if (!spokei_hessian_find_fields(writer, &object))
 		return false;
-	object.class.name = *class;
-	spokei_hessian_write_object(writer, &object);
+	object.name = *class;
+	(void)spokei_hessian_write_object(writer, &object);
 	return true;
 }
 
@@ -504,7 +480,7 @@ static void write_instance(struct spokei_hessian_writer *writer,
 	if (type == SPOKE_VALUE_STR)
 		write_enum(writer, class);
 	else if (spokei_hessian_find_object(writer, true, &object))
-		spokei_hessian_write_object(writer, &object);
+		(void)spokei_hessian_write_object(writer, &object);
 	else if (type != SPOKE_VALUE_MAP || !write_declared(writer, class))
 		spokei_hessian_write_value(writer);
 }

@@ -16,160 +16,41 @@
  * from the last one back, because the elements of a list tend to have the same class. The sum of
  * all comparisons is bounded by the length of the values. */
 
-#define KEY_PRICE 8u /* of a comparison of two keys, in addition to their bytes */
+#define ENTRY_PRICE 8u /* of a comparison, in addition to the bytes */
 
-/* --- names */
-
-struct spokei_hessian_name spokei_hessian_name_of(struct spoke_span text)
+bool spokei_hessian_know(struct spokei_hessian_writer *writer, struct spokei_hessian_table *table,
+			 size_t since, uint32_t *ret_number)
 {
-	struct spokei_hessian_name name = { text.data, text.len, 0, false };
+	uint32_t first = table->count > SPOKEI_HESSIAN_KNOWN ? table->count - SPOKEI_HESSIAN_KNOWN
+							     : 0;
+	const unsigned char *bytes = spokei_buffer_data(writer->put.out);
+	size_t len = spokei_hessian_put_len(&writer->put) - since;
+	uint32_t number = table->count;
 
-	while (name.len > 0 && *name.text == '[') {
-		name.dims++;
-		name.text++;
-		name.len--;
-	}
-	return name;
-}
-
-static char letter(const struct spokei_hessian_name *name, size_t i)
-{
-	return name->declared && name->text[i] == '/' ? '.' : name->text[i];
-}
-
-/* Pays for a comparison. Returns false if there have been too many. */
-static bool pay(struct spokei_hessian_tables *tables, size_t price)
-{
-	if (price > tables->compares) {
-		tables->compares = 0;
-		return false;
-	}
-	tables->compares -= price;
-	return true;
-}
-
-static bool same_letters(const struct spokei_hessian_name *a, const struct spokei_hessian_name *b)
-{
-	for (size_t i = 0; i < a->len; i++)
-		if (letter(a, i) != letter(b, i))
-			return false;
-	return true;
-}
-
-/* Compares two names; memcmp() counts as an eighth of its bytes. */
-static bool same_name(struct spokei_hessian_tables *tables, const struct spokei_hessian_name *a,
-		      const struct spokei_hessian_name *b)
-{
-	bool alike = a->declared == b->declared;
-
-	if (a->len != b->len || a->dims != b->dims)
-		return false;
-	if (a->len == 0 || (alike && a->text == b->text))
+	*ret_number = number;
+	if (writer->put.error)
 		return true;
-	if (!pay(tables, alike ? 1 + a->len / 8 : a->len))
-		return false;
-	return alike ? memcmp(a->text, b->text, a->len) == 0 : same_letters(a, b);
-}
+	while (number-- > first) {
+		size_t at = table->entry[number % SPOKEI_HESSIAN_KNOWN].at;
 
-/* --- types and classes */
-
-/* Returns the first number that is remembered. */
-static uint32_t first_of(uint32_t count, uint32_t max)
-{
-	return count > max ? count - max : 0;
-}
-
-bool spokei_hessian_find_type(struct spokei_hessian_tables *tables,
-			      const struct spokei_hessian_name *name, uint32_t *ret_number)
-{
-	uint32_t first = first_of(tables->types, SPOKEI_HESSIAN_TYPES);
-
-	for (*ret_number = tables->types; *ret_number > first;) {
-		--*ret_number;
-		if (same_name(tables, &tables->type[*ret_number % SPOKEI_HESSIAN_TYPES], name))
+		if (table->entry[number % SPOKEI_HESSIAN_KNOWN].len != len)
+			continue;
+		if (writer->compares < ENTRY_PRICE + len) {
+			writer->compares = 0;
+			break;
+		}
+		writer->compares -= ENTRY_PRICE + len;
+		if (memcmp(bytes + at, bytes + since, len) == 0) {
+			spokei_hessian_put_back(&writer->put, len);
+			*ret_number = number;
 			return true;
+		}
 	}
-	*ret_number = tables->types++;
-	tables->type[*ret_number % SPOKEI_HESSIAN_TYPES] = *name;
+	table->entry[table->count % SPOKEI_HESSIAN_KNOWN].at = since;
+	table->entry[table->count % SPOKEI_HESSIAN_KNOWN].len = len;
+	table->count++;
 	return false;
 }
-
-bool spokei_hessian_next_key(const struct spokei_hessian_class *class, size_t i,
-			     struct spoke_cursor *pairs, struct spoke_value *ret)
-{
-	const unsigned char *key;
-	struct spoke_value value;
-
-	if (class->fields > SPOKEI_HESSIAN_KEYS)
-		return spoke_cursor_next_pair(pairs, ret, &value);
-	key = class->key[i];
-	*ret = (struct spoke_value){ key, spokei_shape_len(key, pairs->end) };
-	return ret->len > 0;
-}
-
-/* Returns the length of a str with a head of one byte, else 0. */
-static size_t short_key(const unsigned char *key)
-{
-	return (*key & 0xe0) == 0xa0 ? 1 + (size_t)(*key & 0x1f) : 0;
-}
-
-/* Compares two keys and moves on. The price includes the pairs that the search passes. */
-static bool same_key(struct spokei_hessian_tables *tables, size_t i,
-		     const struct spokei_hessian_class *a, struct spoke_cursor *pairs_a,
-		     const struct spokei_hessian_class *b, struct spoke_cursor *pairs_b)
-{
-	const unsigned char *at_a = pairs_a->at;
-	const unsigned char *at_b = pairs_b->at;
-	struct spoke_value key_a;
-	struct spoke_value key_b;
-
-	if (SPOKEI_LIKELY(a->fields <= SPOKEI_HESSIAN_KEYS)) {
-		size_t len = short_key(a->key[i]);
-
-		if (len > 0 && *a->key[i] == *b->key[i])
-			return pay(tables, KEY_PRICE + len) &&
-			       memcmp(a->key[i], b->key[i], len) == 0;
-	}
-	return spokei_hessian_next_key(a, i, pairs_a, &key_a) &&
-	       spokei_hessian_next_key(b, i, pairs_b, &key_b) &&
-	       pay(tables, KEY_PRICE + key_a.len + (size_t)(pairs_a->at - at_a) +
-				   (size_t)(pairs_b->at - at_b)) &&
-	       spoke_value_equal(key_a, key_b);
-}
-
-static bool same_fields(struct spokei_hessian_tables *tables, const struct spokei_hessian_class *a,
-			const struct spokei_hessian_class *b)
-{
-	struct spoke_cursor pairs_a = spoke_cursor_bytes(a->pairs);
-	struct spoke_cursor pairs_b = spoke_cursor_bytes(b->pairs);
-
-	for (size_t i = 0; i < a->fields; i++)
-		if (!same_key(tables, i, a, &pairs_a, b, &pairs_b))
-			return false;
-	return true;
-}
-
-bool spokei_hessian_find_class(struct spokei_hessian_tables *tables,
-			       const struct spokei_hessian_class *class, uint32_t *ret_number)
-{
-	uint32_t first = first_of(tables->classes, SPOKEI_HESSIAN_CLASSES);
-
-	for (*ret_number = tables->classes; *ret_number > first;) {
-		const struct spokei_hessian_class *known;
-
-		--*ret_number;
-		known = &tables->class[*ret_number % SPOKEI_HESSIAN_CLASSES];
-		if (known->fields == class->fields && known->renamed == class->renamed &&
-		    same_name(tables, &known->name, &class->name) &&
-		    same_fields(tables, known, class))
-			return true;
-	}
-	*ret_number = tables->classes++;
-	tables->class[*ret_number % SPOKEI_HESSIAN_CLASSES] = *class;
-	return false;
-}
-
-/* --- containers */
 
 /* Returns how many bytes of these values are there from `at` on; 0: it is elsewhere. */
 static size_t rest_of(struct spoke_span values, const unsigned char *at)
@@ -182,15 +63,56 @@ static size_t rest_of(struct spoke_span values, const unsigned char *at)
 bool spokei_hessian_is_target(const struct spokei_hessian_writer *writer, uint64_t distance,
 			      struct spoke_span copy)
 {
-	const struct spokei_hessian_tables *tables = &writer->tables;
 	const unsigned char *value;
 
-	if (distance == 0 || distance > tables->containers || distance > SPOKEI_HESSIAN_RECENT)
+	if (distance == 0 || distance > writer->containers || distance > SPOKEI_HESSIAN_RECENT)
 		return false;
-	value = tables->recent[(tables->containers - distance) % SPOKEI_HESSIAN_RECENT];
+	value = writer->recent[(writer->containers - distance) % SPOKEI_HESSIAN_RECENT];
 	return (copy.len <= rest_of(writer->body->values, value) ||
 		copy.len <= rest_of(writer->body->pairs[0], value)) &&
 	       memcmp(value, copy.data, copy.len) == 0;
+}
+
+/* --- reading
+ *
+ * The values are checked, but no length is trusted. */
+
+bool spokei_hessian_take(struct spokei_hessian_writer *writer, struct spoke_value *ret)
+{
+	size_t len = writer->at < writer->end ? spokei_shape_len(writer->at, writer->end) : 0;
+	const unsigned char *next = writer->at + len;
+
+	if (SPOKEI_UNLIKELY(len == 0))
+		next = writer->at < writer->end ? spokei_shape_skip(writer->at, writer->end) : NULL;
+	if (SPOKEI_UNLIKELY(next == NULL)) {
+		spokei_hessian_refuse(writer);
+		return false;
+	}
+	*ret = (struct spoke_value){ writer->at, (size_t)(next - writer->at) };
+	writer->at = next;
+	return true;
+}
+
+/* Returns the content of a str whose head is complete. */
+static struct spoke_span content_of(const unsigned char *str)
+{
+	const struct spokei_shape *shape = &spokei_shapes[*str];
+
+	return (struct spoke_span){ str + 1 + shape->width,
+				    (size_t)spokei_shape_number(shape, str) };
+}
+
+size_t spokei_hessian_open_next(struct spokei_hessian_writer *writer)
+{
+	const unsigned char *at = writer->at;
+	const struct spokei_shape *shape = &spokei_shapes[*at];
+
+	if ((size_t)(writer->end - at) <= shape->width) {
+		spokei_hessian_refuse(writer);
+		return 0;
+	}
+	writer->at = at + 1 + shape->width;
+	return (size_t)spokei_shape_number(shape, at) * shape->each;
 }
 
 /* --- heads
@@ -199,11 +121,14 @@ bool spokei_hessian_is_target(const struct spokei_hessian_writer *writer, uint64
 
 #define NAME_MAX 1024u /* bytes of a name that is made of a descriptor */
 
-/* Appends the name that a descriptor contains. */
-static void put_declared(struct spokei_hessian_put *put, const struct spokei_hessian_name *name)
+static void put_name(struct spokei_hessian_put *put, const struct spokei_hessian_name *name)
 {
 	char text[NAME_MAX];
 
+	if (!name->declared) {
+		spokei_hessian_put_string(put, name->text, name->len);
+		return;
+	}
 	if (name->len > NAME_MAX || name->dims > NAME_MAX - name->len) {
 		spokei_hessian_put_fail(put, SPOKE_EUNSUPPORTED);
 		return;
@@ -214,23 +139,15 @@ static void put_declared(struct spokei_hessian_put *put, const struct spokei_hes
 	spokei_hessian_put_string(put, text, name->dims + name->len);
 }
 
-static void put_name(struct spokei_hessian_put *put, const struct spokei_hessian_name *name)
-{
-	if (name->declared)
-		put_declared(put, name);
-	else /* the brackets stand before the text */
-		spokei_hessian_put_string(put, name->text - name->dims, name->dims + name->len);
-}
-
 /* Appends the name of a type, or its number from the second time on. */
 static void put_type(struct spokei_hessian_writer *writer, const struct spokei_hessian_name *name)
 {
+	size_t since = spokei_hessian_put_len(&writer->put);
 	uint32_t number;
 
-	if (spokei_hessian_find_type(&writer->tables, name, &number))
+	put_name(&writer->put, name);
+	if (spokei_hessian_know(writer, &writer->types, since, &number))
 		spokei_hessian_put_int(&writer->put, (int32_t)number);
-	else
-		put_name(&writer->put, name);
 }
 
 void spokei_hessian_list_head(struct spokei_hessian_writer *writer,
@@ -247,172 +164,231 @@ void spokei_hessian_list_head(struct spokei_hessian_writer *writer,
 		spokei_hessian_put_int(&writer->put, (int32_t)count);
 }
 
-static void map_head(struct spokei_hessian_writer *writer, const struct spokei_hessian_name *name)
-{
-	spokei_hessian_put_byte(&writer->put, name ? 'M' : 'H');
-	if (name)
-		put_type(writer, name);
-}
-
-static void map_end(struct spokei_hessian_writer *writer)
-{
-	spokei_hessian_put_byte(&writer->put, 'Z');
-}
-
 void spokei_hessian_reference(struct spokei_hessian_writer *writer, uint32_t number)
 {
 	spokei_hessian_put_byte(&writer->put, 'Q');
 	spokei_hessian_put_int(&writer->put, (int32_t)number);
 }
 
-static bool is_message(struct spoke_span text)
+/* Begins the definition of a class. The names of its fields follow. */
+static void begin_class(struct spokei_hessian_put *put, const struct spokei_hessian_name *name,
+			size_t fields)
 {
-	return text.len == 7 && memcmp(text.data, "message", 7) == 0;
-}
-
-static void put_definition(struct spokei_hessian_put *put, const struct spokei_hessian_class *class)
-{
-	struct spoke_cursor pairs = spoke_cursor_bytes(class->pairs);
-	bool rename = class->renamed;
-	struct spoke_value key;
-	struct spoke_span text;
-
 	spokei_hessian_put_byte(put, 'C');
-	put_name(put, &class->name);
-	spokei_hessian_put_int(put, (int32_t) class->fields);
-	for (size_t i = 0; i < class->fields; i++) {
-		if (!spokei_hessian_next_key(class, i, &pairs, &key)) {
-			spokei_hessian_put_fail(put, SPOKE_EUNSUPPORTED);
-			return;
-		}
-		text = spokei_hessian_str(key);
-		if (rename && is_message(text)) {
-			spokei_hessian_put_string(put, "detailMessage", 13);
-			rename = false;
-		} else {
-			spokei_hessian_put_string(put, text.data, text.len);
-		}
-	}
+	put_name(put, name);
+	spokei_hessian_put_int(put, (int32_t)fields);
 }
 
-void spokei_hessian_object_head(struct spokei_hessian_writer *writer,
-				const struct spokei_hessian_class *class)
+/* Ends a definition, which is taken back if the class is known, and writes the head of an object.
+ * Returns the number of the class. */
+static uint32_t end_class(struct spokei_hessian_writer *writer, size_t since)
 {
 	uint32_t number;
 
-	if (!spokei_hessian_find_class(&writer->tables, class, &number))
-		put_definition(&writer->put, class);
+	(void)spokei_hessian_know(writer, &writer->classes, since, &number);
 	if (number <= 0xf) {
 		spokei_hessian_put_byte(&writer->put, 0x60 + number);
 	} else {
 		spokei_hessian_put_byte(&writer->put, 'O');
 		spokei_hessian_put_int(&writer->put, (int32_t)number);
 	}
+	return number;
+}
+
+bool spokei_hessian_open_made(struct spokei_hessian_writer *writer,
+			      const struct spokei_hessian_name *name, const char *const *fields,
+			      size_t count)
+{
+	size_t since = spokei_hessian_put_len(&writer->put);
+
+	if (!spokei_hessian_open(writer, NULL))
+		return false;
+	begin_class(&writer->put, name, count);
+	for (size_t i = 0; i < count; i++)
+		spokei_hessian_put_string(&writer->put, fields[i], strlen(fields[i]));
+	(void)end_class(writer, since);
+	return true;
 }
 
 /* --- scalars
  *
  * Null, bools, numbers and short texts of ASCII need no state. */
 
-#define NUMBER_MAX 16u /* bytes of a number, and more than those of any other scalar's head */
+typedef struct spokei_hessian_step step;
 
-/* Reads an integer. Returns false if it is above 2^63 - 1. */
-static bool read_int(struct spoke_value value, int64_t *ret)
+/* Writes a float, or a double. */
+static SPOKEI_NOINLINE step put_double(const unsigned char *at, unsigned char *to)
 {
-	unsigned width = (unsigned)value.len - 1;
-	uint64_t sign = width > 0 ? UINT64_C(1) << (8 * width - 1) : 0;
-	uint64_t number = spokei_number(value.data + 1, width);
+	unsigned width = *at == 0xca ? 4 : 8;
+	uint32_t bits = (uint32_t)spokei_number_32(at + 1);
+	uint64_t wide = spokei_number(at + 1, width);
+	double number;
+	float narrow;
 
-	if (width == 0)
-		*ret = *value.data < 0x80 ? *value.data : *value.data - 256;
-	else if (*value.data >= 0xd0)
-		*ret = (int64_t)((number ^ sign) - sign);
-	else
-		*ret = (int64_t)number;
-	return *value.data != 0xcf || number <= INT64_MAX;
+	memcpy(&number, &wide, sizeof(number));
+	memcpy(&narrow, &bits, sizeof(narrow));
+	to = width == 4 ? spokei_hessian_float(to, narrow) : spokei_hessian_double(to, number);
+	return (step){ at + 1 + width, to };
 }
 
-static void write_int(struct spokei_hessian_put *put, struct spoke_value value)
+/* Writes a binary that fits into one chunk, whose head has one or two bytes of the length. */
+static step put_binary(const unsigned char *at, const unsigned char *end, unsigned char *to,
+		       const unsigned char *limit)
 {
+	size_t head = *at == 0xc4 ? 2 : 3;
+	size_t left = (size_t)(end - at);
+	size_t len = left < head ? SIZE_MAX : (size_t)spokei_number(at + 1, (unsigned)head - 1);
+
+	if (*at == 0xc6 || len > SPOKEI_HESSIAN_CHUNK_MAX || len > left - head ||
+	    len + 3 > (size_t)(limit - to))
+		return (step){ NULL, to };
+	at += head;
+	to = len <= 15 ? spokei_hessian_wide(to, 0x20 | (unsigned)len, 0, 0)
+	     : len <= SPOKEI_HESSIAN_SHORT_MAX
+		     ? spokei_hessian_wide(to, 0x34 | (unsigned)(len >> 8), len, 1)
+		     : spokei_hessian_wide(to, 'B', len, 2);
+	memcpy(to, at, len);
+	return (step){ at + len, to + len };
+}
+
+/* Writes another scalar than a text. */
+static SPOKEI_NOINLINE step put_other(const unsigned char *at, const unsigned char *end,
+				      unsigned char *to, const unsigned char *limit)
+{
+	size_t len = spokei_shape_lens[*at];
 	int64_t number;
 
-	if (!read_int(value, &number))
-		spokei_hessian_put_fail(put, SPOKE_EUNSUPPORTED);
-	else if (value.len == 9 || number < INT32_MIN || number > INT32_MAX)
-		spokei_hessian_put_long(put, number);
-	else
-		spokei_hessian_put_int(put, (int32_t)number);
-}
-
-static void write_double(struct spokei_hessian_put *put, struct spoke_value value)
-{
-	double number = 0;
-
-	(void)!spoke_value_double(value, &number);
-	if (*value.data == 0xca)
-		spokei_hessian_put_float(put, (float)number);
-	else
-		spokei_hessian_put_double(put, number);
-}
-
-/* Writes an integer or a double. There is room for NUMBER_MAX bytes. */
-static unsigned char *put_number(unsigned char *to, struct spoke_value value)
-{
-	struct spokei_hessian_put put = { .at = to, .end = to + NUMBER_MAX };
-
-	if (spokei_shapes[*value.data].type == SPOKE_VALUE_DOUBLE)
-		write_double(&put, value);
-	else
-		write_int(&put, value);
-	return put.error ? NULL : put.at;
-}
-
-/* Writes another scalar than a text. Returns the next byte, or NULL as below. */
-static SPOKEI_NOINLINE unsigned char *put_other(unsigned char *to, const unsigned char *limit,
-						const unsigned char **from,
-						const unsigned char *end)
-{
-	const unsigned char *at = *from;
-	size_t len = spokei_shape_len_short(at, end);
-
-	if (len == 0 || (size_t)(limit - to) < NUMBER_MAX)
-		return NULL;
-	*from = at + len;
-	if (*at == 0xc0 || (*at & 0xfe) == 0xc2) {
+	if (spokei_shapes[*at].type == SPOKE_VALUE_BIN)
+		return put_binary(at, end, to, limit);
+	if (len > (size_t)(end - at) || limit - to < (ptrdiff_t)SPOKEI_HESSIAN_NUMBER_MAX)
+		return (step){ NULL, to };
+	switch (*at) {
+	case 0xc0:
+	case 0xc2:
+	case 0xc3:
 		*to = *at == 0xc0 ? 'N' : *at == 0xc3 ? 'T' : 'F';
-		return to + 1;
+		return (step){ at + 1, to + 1 };
+	case 0xca:
+	case 0xcb:
+		return put_double(at, to);
+	case 0xcc:
+		number = at[1];
+		break;
+	case 0xcd:
+		number = (int64_t)spokei_number(at + 1, 2);
+		break;
+	case 0xce:
+		number = (int64_t)spokei_number_32(at + 1);
+		break;
+	case 0xd0:
+		number = (at[1] ^ 0x80) - 0x80;
+		break;
+	case 0xd1:
+		number = (int16_t)spokei_number(at + 1, 2);
+		break;
+	case 0xd2:
+		number = (int32_t)spokei_number_32(at + 1);
+		break;
+	case 0xcf:
+	case 0xd3:
+		number = (int64_t)spokei_number_64(at + 1);
+		break;
+	default:
+		number = (*at ^ 0x80) - 0x80;
+		break;
 	}
-	if (spokei_shapes[*at].type == SPOKE_VALUE_INT || *at == 0xcb)
-		return put_number(to, (struct spoke_value){ at, len });
-	return NULL;
+	if (len == 0 || spokei_shapes[*at].type != SPOKE_VALUE_INT || (*at == 0xcf && number < 0))
+		return (step){ NULL, to };
+	if (len == 9 || number > INT32_MAX)
+		return (step){ at + len, spokei_hessian_long(to, number) };
+	return (step){ at + len, spokei_hessian_int(to, number) };
 }
 
-/* Writes one scalar. Returns the next byte, or NULL if the value is another one, or there is too
- * little room. `from`: the value, and then the one after it. */
-static inline unsigned char *put_scalar(unsigned char *to, const unsigned char *limit,
-					const unsigned char **from, const unsigned char *end)
+/* Writes one scalar. `at` is NULL in the result if the value is another one, or there is too little
+ * room. */
+static inline step put_scalar(const unsigned char *at, const unsigned char *end, unsigned char *to,
+			      const unsigned char *limit)
 {
-	const unsigned char *at = *from + 1;
-	size_t left = (size_t)(end - at);
-	size_t len = at[-1] & 0x1f;
+	size_t left = (size_t)(end - at) - 1;
+	size_t len = (size_t)*at - 0xa0;
 
-	if (SPOKEI_LIKELY(at[-1] == 0xd9 && left > 0)) {
-		len = *at++;
+	if (SPOKEI_LIKELY(*at == 0xd9 && left > 0)) {
+		len = *++at;
 		left--;
-	} else if (at[-1] < 0x30 && to < limit) {
-		*from = at;
-		*to = (unsigned char)(0x90 + at[-1]);
-		return to + 1;
-	} else if ((at[-1] & 0xe0) != 0xa0) {
-		return put_other(to, limit, from, end);
+	} else if (*at < 0x30 && to < limit) {
+		*to = (unsigned char)(0x90 + *at);
+		return (step){ at + 1, to + 1 };
+	} else if (len >= 32) {
+		return *at >= 0x80 && *at < 0xa0 ? (step){ NULL, to }
+						 : put_other(at, end, to, limit);
 	}
 	if (len > left || len + 2 > (size_t)(limit - to))
-		return NULL;
+		return (step){ NULL, to };
 	if (len >= 32)
 		*to++ = 0x30;
 	*to++ = (unsigned char)len;
-	*from = at + len;
-	return SPOKEI_LIKELY(spokei_hessian_copy_ascii(to, at, len)) ? to + len : NULL;
+	at++;
+	if (SPOKEI_UNLIKELY(!spokei_hessian_copy_ascii(to, at, len)))
+		return (step){ NULL, to };
+	return (step){ at + len, to + len };
+}
+
+unsigned char *spokei_hessian_put_scalars(unsigned char *to, const unsigned char *limit,
+					  struct spoke_span values)
+{
+	step next = { values.data, to };
+	const unsigned char *end = next.at + values.len;
+
+	while (next.at < end) {
+		next = put_scalar(next.at, end, next.out, limit);
+		if (next.at == NULL)
+			return NULL;
+	}
+	return next.out;
+}
+
+/* Writes scalars that come next, at most `count`, and returns how many. */
+static inline size_t write_scalars(struct spokei_hessian_writer *writer, size_t count)
+{
+	step next = { writer->at, writer->put.at };
+	size_t done = 0;
+
+	while (done < count && next.at < writer->end) {
+		step after = put_scalar(next.at, writer->end, next.out, writer->put.end);
+
+		if (SPOKEI_UNLIKELY(after.at == NULL))
+			break;
+		next = after;
+		done++;
+	}
+	writer->at = next.at;
+	writer->put.at = next.out;
+	return done;
+}
+
+/* Writes a scalar of any length, for which there may be no room. */
+static void write_scalar(struct spokei_hessian_writer *writer, unsigned type)
+{
+	unsigned char bytes[SPOKEI_HESSIAN_NUMBER_MAX];
+	struct spoke_span content = { 0 };
+	struct spoke_value value;
+	step made;
+
+	if (!spokei_hessian_take(writer, &value))
+		return;
+	if (type == SPOKE_VALUE_STR) {
+		content = content_of(value.data);
+		spokei_hessian_put_string(&writer->put, content.data, content.len);
+	} else if (type == SPOKE_VALUE_BIN) {
+		(void)!spoke_value_bin(value, &content);
+		spokei_hessian_put_binary(&writer->put, content.data, content.len);
+	} else {
+		made = put_other(value.data, writer->at, bytes, bytes + sizeof(bytes));
+		if (made.at)
+			spokei_hessian_put_raw(&writer->put, bytes, (size_t)(made.out - bytes));
+		else
+			spokei_hessian_refuse(writer);
+	}
 }
 
 /* --- objects
@@ -420,66 +396,63 @@ static inline unsigned char *put_scalar(unsigned char *to, const unsigned char *
  * Finds the fields and the class of a map that is an object. Values inside the map are passed
  * over, not looked at. */
 
-/* Passes the next value of a map, and counts the bytes of a container. Each map that lies in
- * another one is passed once for each, so the sum is bounded. Returns false after an error. */
-static inline bool pass_value(struct spokei_hessian_writer *writer, struct spoke_cursor *pairs,
-			      struct spoke_value *ret)
+/* Passes a value of a map, and counts the bytes of a container. Each map that lies in another one
+ * is passed once for each, so the sum is bounded. Returns NULL after an error. */
+static inline const unsigned char *pass_value(struct spokei_hessian_writer *writer,
+					      const unsigned char *at)
 {
-	size_t len = pairs->at < pairs->end ? spokei_shape_len(pairs->at, pairs->end) : 0;
+	size_t len = at < writer->end ? spokei_shape_len(at, writer->end) : 0;
+	const unsigned char *next;
 
-	if (SPOKEI_UNLIKELY(len == 0)) {
-		if (!spoke_cursor_next(pairs, ret))
-			return false;
-		if (spokei_shapes[*ret->data].each == 0)
-			return true;
-		if (ret->len > writer->passes) {
-			spokei_hessian_put_fail(&writer->put, SPOKE_EDEPTH);
-			return false;
-		}
-		writer->passes -= ret->len;
-		return true;
+	if (SPOKEI_LIKELY(len > 0))
+		return at + len;
+	next = at < writer->end ? spokei_shape_skip(at, writer->end) : NULL;
+	if (next && (size_t)(next - at) > writer->passes) {
+		spokei_hessian_put_fail(&writer->put, SPOKE_EDEPTH);
+		return NULL;
 	}
-	*ret = (struct spoke_value){ pairs->at, len };
-	pairs->at += len;
-	pairs->left--;
-	return true;
+	if (next)
+		writer->passes -= (size_t)(next - at);
+	return next;
 }
 
-/* Reads the pairs of a map. Returns false unless all keys are str and all pairs are there. Writes
- * the last pair, if there is one. */
-static bool read_fields(struct spokei_hessian_writer *writer, struct spoke_cursor *pairs,
-			struct spokei_hessian_class *class, struct spoke_value *ret_key,
-			struct spoke_value *ret_value)
+/* Reads the pairs of the next value. Returns false unless it is a map, all keys are str and all
+ * pairs are there. Writes the last pair, if there is one. */
+static bool read_pairs(struct spokei_hessian_writer *writer, struct spokei_hessian_object *ret,
+		       const unsigned char **ret_key, const unsigned char **ret_value)
 {
-	size_t count = (size_t)pairs->left / 2;
+	const unsigned char *head = writer->at;
+	const unsigned char *at;
 
-	class->pairs = spoke_cursor_rest(pairs);
-	for (size_t i = 0; i < count; i++) {
-		if (!pass_value(writer, pairs, ret_key) ||
-		    spokei_shapes[*ret_key->data].type != SPOKE_VALUE_STR ||
-		    !pass_value(writer, pairs, ret_value))
+	if (spokei_hessian_type(writer) != SPOKE_VALUE_MAP)
+		return false;
+	ret->fields = spokei_hessian_open_next(writer) / 2;
+	at = ret->pairs = writer->at;
+	writer->at = head;
+	ret->renamed = false;
+	ret->named = (struct spoke_span){ 0 };
+	for (size_t i = 0; i < ret->fields; i++) {
+		if (at >= writer->end || spokei_shapes[*at].type != SPOKE_VALUE_STR)
 			return false;
-		spokei_hessian_keep_key(class, i, ret_key->data);
+		if (i < SPOKEI_HESSIAN_KEYS)
+			ret->key[i] = at;
+		*ret_key = at;
+		*ret_value = at = pass_value(writer, at);
+		at = at ? pass_value(writer, at) : NULL;
+		if (at == NULL)
+			return false;
 	}
+	ret->end = at;
 	return true;
 }
 
 bool spokei_hessian_find_fields(struct spokei_hessian_writer *writer,
 				struct spokei_hessian_object *ret)
 {
-	struct spoke_cursor pairs;
-	struct spoke_value value;
-	struct spoke_value key;
+	const unsigned char *key;
+	const unsigned char *value;
 
-	if (spokei_hessian_type(writer) != SPOKE_VALUE_MAP ||
-	    spoke_cursor_map(spokei_hessian_peek(writer), &pairs) != 0)
-		return false;
-	ret->class.renamed = false;
-	ret->class.fields = (size_t)pairs.left / 2;
-	if (!read_fields(writer, &pairs, &ret->class, &key, &value))
-		return false;
-	ret->end = pairs.at;
-	return true;
+	return read_pairs(writer, ret, &key, &value);
 }
 
 /* Returns whether a generic call has objects of this class, as Java does for numbers, dates and
@@ -497,81 +470,189 @@ static bool stays_object(struct spoke_span class)
 	return false;
 }
 
-/* Does the same as spokei_is_object(), fast for a name that was decided before. */
-static bool is_object(struct spokei_hessian_writer *writer, enum spokei_objects objects,
-		      struct spoke_value map, struct spoke_value key, struct spoke_value value,
-		      struct spoke_span *ret_class)
-{
-	struct spoke_span *known = &writer->qualified;
-
-	if (known->len == value.len && *map.data != 0xdf &&
-	    key.len == sizeof(SPOKEI_CLASS_KEY) - 1 &&
-	    memcmp(key.data, SPOKEI_CLASS_KEY, key.len) == 0 &&
-	    memcmp(value.data, known->data, value.len) == 0) {
-		*ret_class = spokei_hessian_str(value);
-		return true;
-	}
-	if (!spokei_is_object(objects, map, key, value, ret_class))
-		return false;
-	if (spokei_java_identifiers(*ret_class) > 1)
-		*known = (struct spoke_span){ value.data, value.len };
-	return true;
-}
-
 bool spokei_hessian_find_object(struct spokei_hessian_writer *writer, bool any,
 				struct spokei_hessian_object *ret)
 {
 	enum spokei_objects objects = any ? SPOKEI_OBJECTS_ANY : SPOKEI_OBJECTS_NAMED;
 	struct spoke_value map = spokei_hessian_peek(writer);
-	struct spoke_cursor pairs;
-	struct spoke_value key;
-	struct spoke_value value;
+	const unsigned char *key;
+	const unsigned char *value;
 	struct spoke_span name;
 
 	if (spokei_hessian_type(writer) != SPOKE_VALUE_MAP ||
-	    !spokei_may_be_object(objects, *map.data) || spoke_cursor_map(map, &pairs) != 0 ||
-	    pairs.left == 0)
-		return false;
-	ret->class.renamed = false;
-	ret->class.fields = (size_t)pairs.left / 2 - 1;
-	if (!read_fields(writer, &pairs, &ret->class, &key, &value) ||
-	    !is_object(writer, objects, map, key, value, &name) ||
+	    !spokei_may_be_object(objects, *map.data) || !read_pairs(writer, ret, &key, &value) ||
+	    ret->fields == 0 ||
+	    !spokei_is_object(objects, map, (struct spoke_value){ key, (size_t)(value - key) },
+			      (struct spoke_value){ value, (size_t)(ret->end - value) }, &name) ||
 	    (writer->generic && !any && !stays_object(name)))
 		return false;
-	ret->class.name = spokei_hessian_name_of(name);
-	ret->end = pairs.at;
+	ret->fields--;
+	ret->name = (struct spokei_hessian_name){ name.data, name.len, 0, false };
+	if (spokei_java_identifiers(name) > 1)
+		ret->named = (struct spoke_span){ value, (size_t)(ret->end - value) };
 	return true;
 }
 
-/* --- values */
-
-/* --- reading */
-
-bool spokei_hessian_take_any(struct spokei_hessian_writer *writer, struct spoke_value *ret)
+static bool is_message(struct spoke_span text)
 {
-	struct spoke_cursor cursor = { writer->at, writer->end, UINT64_MAX };
+	return text.len == 7 && memcmp(text.data, "message", 7) == 0;
+}
 
-	if (!spoke_cursor_next(&cursor, ret)) {
-		spokei_hessian_refuse(writer);
+/* Appends the names of the fields. */
+static void put_fields(struct spokei_hessian_writer *writer,
+		       const struct spokei_hessian_object *object)
+{
+	struct spokei_hessian_put *put = &writer->put;
+	bool rename = object->renamed;
+	const unsigned char *at = object->pairs;
+
+	for (size_t i = 0; i < object->fields; i++) {
+		struct spoke_span name = content_of(i < SPOKEI_HESSIAN_KEYS ? object->key[i] : at);
+
+		if (rename && is_message(name)) {
+			spokei_hessian_put_string(put, "detailMessage", 13);
+			rename = false;
+		} else {
+			spokei_hessian_put_string(put, name.data, name.len);
+		}
+		if (object->fields > SPOKEI_HESSIAN_KEYS)
+			at = pass_value(writer, pass_value(writer, at));
+		if (at == NULL)
+			return;
+	}
+}
+
+bool spokei_hessian_open_object(struct spokei_hessian_writer *writer,
+				const struct spokei_hessian_object *object, uint32_t *ret_number)
+{
+	size_t since = spokei_hessian_put_len(&writer->put);
+
+	if (!spokei_hessian_open(writer, writer->at))
 		return false;
-	}
-	writer->at = cursor.at;
+	begin_class(&writer->put, &object->name, object->fields);
+	put_fields(writer, object);
+	*ret_number = end_class(writer, since);
+	writer->at = object->pairs;
 	return true;
 }
 
-size_t spokei_hessian_open_next(struct spokei_hessian_writer *writer)
+/* NOLINTNEXTLINE(misc-no-recursion): the depth of the values is bounded */
+uint32_t spokei_hessian_write_object(struct spokei_hessian_writer *writer,
+				     const struct spokei_hessian_object *object)
 {
-	struct spoke_value value = spokei_hessian_peek(writer);
-	struct spoke_cursor cursor;
+	struct spoke_value key;
+	uint32_t number;
 
-	if ((spokei_hessian_type(writer) == SPOKE_VALUE_ARRAY
-		     ? spoke_cursor_array(value, &cursor)
-		     : spoke_cursor_map(value, &cursor)) != 0) {
-		spokei_hessian_refuse(writer);
-		return 0;
+	if (!spokei_hessian_open_object(writer, object, &number))
+		return UINT32_MAX;
+	for (size_t i = 0; i < object->fields && writer->put.error == 0; i++)
+		if (spokei_hessian_take(writer, &key) && spokei_hessian_write_values(writer, 1) > 0)
+			spokei_hessian_refuse(writer);
+	writer->at = object->end;
+	spokei_hessian_close(writer);
+	return number;
+}
+
+/* --- objects of the class before
+ *
+ * The definition that was written is the plan of the next object: if the map has the same keys, in
+ * one pass over it the values are written. */
+
+/* Returns where a text with a head below 32 ends if the str at `at` is the same, else NULL. */
+static inline const unsigned char *pass_same(const unsigned char *at, const unsigned char *end,
+					     const unsigned char *text)
+{
+	size_t len = *text;
+
+	if (len >= 32 || len >= (size_t)(end - at) || *at != (0xa0 | len) ||
+	    !spokei_hessian_same(at + 1, text + 1, len))
+		return NULL;
+	return at + 1 + len;
+}
+
+/* Writes the pairs of an object of scalars, whose fields have the names at `name`. */
+static inline step put_pairs(const unsigned char *at, const unsigned char *end,
+			     const unsigned char *name, size_t fields, unsigned char *to,
+			     const unsigned char *limit)
+{
+	step next = { at, to };
+
+	for (; fields > 0; fields--) {
+		next.at = next.at < end ? pass_same(next.at, end, name) : NULL;
+		if (next.at == NULL || next.at == end)
+			return (step){ NULL, to };
+		next = put_scalar(next.at, end, next.out, limit);
+		if (next.at == NULL)
+			return next;
+		name += 1 + *name;
 	}
-	writer->at = cursor.at;
-	return (size_t)cursor.left;
+	return next;
+}
+
+/* Returns the definition of a class as a plan, which begins with the number of fields. */
+static const unsigned char *plan_of(const struct spokei_hessian_writer *writer, uint32_t class)
+{
+	const unsigned char *bytes = spokei_buffer_data(writer->put.out);
+	size_t at = writer->classes.entry[class].at + 1; /* after the tag */
+
+	return bytes + at + 1 + bytes[at]; /* ... the name */
+}
+
+/* Writes a map of scalars that is an object of the same class as the last one. Returns false for
+ * any other value, with nothing written. */
+static bool write_again(struct spokei_hessian_writer *writer)
+{
+	static const char key[] = SPOKEI_CLASS_KEY;
+	const unsigned char *plan;
+	const unsigned char *at = writer->at;
+	size_t left = (size_t)(writer->end - at);
+	size_t last = sizeof(key) - 1 + writer->qualified.len;
+	size_t fields;
+	step next;
+
+	if (writer->again > 0xf || writer->depth == SPOKEI_HESSIAN_DEPTH ||
+	    writer->put.at == writer->put.end)
+		return false;
+	plan = plan_of(writer, writer->again);
+	fields = (size_t)*plan - 0x90;
+	if (*at == (0x80 | (fields + 1)))
+		at++;
+	else if (*at == SPOKEI_OBJECT_HEAD && left > 2 && spokei_number(at + 1, 2) == fields + 1)
+		at += 3;
+	else
+		return false;
+	*writer->put.at = (unsigned char)(0x60 + writer->again);
+	next = put_pairs(at, writer->end, plan + 1, fields, writer->put.at + 1, writer->put.end);
+	if (next.at == NULL || last > (size_t)(writer->end - next.at) ||
+	    memcmp(next.at, key, sizeof(key) - 1) != 0 ||
+	    memcmp(next.at + sizeof(key) - 1, writer->qualified.data, writer->qualified.len) != 0)
+		return false;
+	(void)spokei_hessian_begin(writer, writer->at);
+	writer->put.at = next.out;
+	writer->at = next.at + last;
+	return true;
+}
+
+/* Remembers the class of an object for the next one, if all names are short and of ASCII. */
+static void keep_plan(struct spokei_hessian_writer *writer, uint32_t class,
+		      const struct spokei_hessian_object *object)
+{
+	const unsigned char *names;
+	const unsigned char *end;
+
+	writer->again = UINT32_MAX;
+	if (writer->put.error || writer->generic || class > 0xf || object->named.len == 0 ||
+	    object->name.len >= 32 || object->fields >= SPOKEI_OBJECT_SHORT ||
+	    writer->classes.count > SPOKEI_HESSIAN_KNOWN)
+		return;
+	names = plan_of(writer, class) + 1;
+	end = spokei_buffer_data(writer->put.out) + writer->classes.entry[class].at +
+	      writer->classes.entry[class].len;
+	if (!spokei_hessian_is_ascii((const unsigned char *)object->name.text, object->name.len) ||
+	    !spokei_hessian_is_ascii(names, (size_t)(end - names)))
+		return;
+	writer->again = class;
+	writer->qualified = object->named;
 }
 
 /* --- containers */
@@ -589,7 +670,7 @@ static bool enter(struct spokei_hessian_writer *writer, uint32_t number)
 
 bool spokei_hessian_open(struct spokei_hessian_writer *writer, const unsigned char *value)
 {
-	return enter(writer, spokei_hessian_begin(&writer->tables, value));
+	return enter(writer, spokei_hessian_begin(writer, value));
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): the depth of the values is bounded */
@@ -605,30 +686,13 @@ void spokei_hessian_write_container(struct spokei_hessian_writer *writer,
 	if (list)
 		spokei_hessian_list_head(writer, name, count);
 	else
-		map_head(writer, name);
+		spokei_hessian_put_byte(&writer->put, name ? 'M' : 'H');
+	if (!list && name)
+		put_type(writer, name);
 	if (spokei_hessian_write_values(writer, count) > 0)
 		spokei_hessian_refuse(writer);
 	if (!list)
-		map_end(writer);
-	spokei_hessian_close(writer);
-}
-
-/* --- objects */
-
-/* NOLINTNEXTLINE(misc-no-recursion): the depth of the values is bounded */
-void spokei_hessian_write_object(struct spokei_hessian_writer *writer,
-				 const struct spokei_hessian_object *object)
-{
-	struct spoke_value key;
-
-	if (!spokei_hessian_open(writer, writer->at))
-		return;
-	spokei_hessian_object_head(writer, &object->class);
-	writer->at = object->class.pairs.data;
-	for (size_t i = 0; i < object->class.fields && writer->put.error == 0; i++)
-		if (spokei_hessian_take(writer, &key) && spokei_hessian_write_values(writer, 1) > 0)
-			spokei_hessian_refuse(writer);
-	writer->at = object->end;
+		spokei_hessian_put_byte(&writer->put, 'Z');
 	spokei_hessian_close(writer);
 }
 
@@ -683,7 +747,7 @@ static void write_typed(struct spokei_hessian_writer *writer, const unsigned cha
 		spokei_hessian_refuse(writer);
 		return;
 	}
-	name = spokei_hessian_name_of(span);
+	name = (struct spokei_hessian_name){ span.data, span.len, 0, false };
 	spokei_hessian_write_container(writer, value, &name);
 }
 
@@ -691,10 +755,10 @@ static void write_typed(struct spokei_hessian_writer *writer, const unsigned cha
  * null, as it reads. */
 static void write_cycle(struct spokei_hessian_writer *writer, uint64_t distance)
 {
-	uint32_t number = (uint32_t)(writer->tables.containers - distance);
+	uint32_t number = (uint32_t)(writer->containers - distance);
 
 	for (uint32_t i = 0; i < writer->depth; i++) {
-		if (distance <= writer->tables.containers && writer->open[i] == number) {
+		if (distance <= writer->containers && writer->open[i] == number) {
 			spokei_hessian_reference(writer, number);
 			return;
 		}
@@ -723,7 +787,7 @@ static void write_ref(struct spokei_hessian_writer *writer, const unsigned char 
 		write_cycle(writer, distance);
 	} else if (spokei_hessian_is_target(writer, distance, copy)) {
 		writer->at = end;
-		spokei_hessian_reference(writer, (uint32_t)(writer->tables.containers - distance));
+		spokei_hessian_reference(writer, (uint32_t)(writer->containers - distance));
 	} else {
 		spokei_hessian_write_value(writer);
 	}
@@ -760,98 +824,6 @@ static void write_ext(struct spokei_hessian_writer *writer)
 
 /* --- values */
 
-static inline void write_scalar(struct spokei_hessian_writer *writer, unsigned type)
-{
-	struct spoke_span bytes = { 0 };
-	struct spoke_value value;
-
-	if (!spokei_hessian_take(writer, &value))
-		return;
-	if (SPOKEI_LIKELY(type == SPOKE_VALUE_STR)) {
-		bytes = spokei_hessian_str(value);
-		spokei_hessian_put_string(&writer->put, bytes.data, bytes.len);
-	} else if (type == SPOKE_VALUE_INT) {
-		write_int(&writer->put, value);
-	} else if (type == SPOKE_VALUE_DOUBLE) {
-		write_double(&writer->put, value);
-	} else if (type == SPOKE_VALUE_BIN) {
-		(void)!spoke_value_bin(value, &bytes);
-		spokei_hessian_put_binary(&writer->put, bytes.data, bytes.len);
-	} else if (type == SPOKE_VALUE_BOOL) {
-		spokei_hessian_put_byte(&writer->put, *value.data == 0xc3 ? 'T' : 'F');
-	} else {
-		spokei_hessian_put_byte(&writer->put, 'N');
-	}
-}
-
-static inline bool same_bytes(const unsigned char *a, const unsigned char *b, size_t len)
-{
-	for (; len >= 8; len -= 8, a += 8, b += 8)
-		if (memcmp(a, b, 8) != 0)
-			return false;
-	for (; len > 0; len--)
-		if (*a++ != *b++)
-			return false;
-	return true;
-}
-
-/* Returns the last class that was written, if the map that comes next may be of it, else NULL. */
-static const struct spokei_hessian_class *class_again(const struct spokei_hessian_writer *writer)
-{
-	uint32_t number = writer->tables.classes - 1;
-	const struct spokei_hessian_class *class;
-
-	if (number > 0xf || writer->generic || writer->depth == SPOKEI_HESSIAN_DEPTH)
-		return NULL;
-	class = &writer->tables.class[number];
-	if (class->renamed || class->name.declared || class->name.dims > 0 ||
-	    class->fields >= SPOKEI_OBJECT_SHORT || writer->qualified.len != class->name.len + 1 ||
-	    memcmp((const char *)writer->qualified.data + 1, class->name.text, class->name.len) !=
-		    0)
-		return NULL;
-	return class;
-}
-
-/* Writes a map of scalars that is an object of the same class as the last one, in one pass. Returns
- * false for any other value, with nothing written. */
-static bool write_again(struct spokei_hessian_writer *writer)
-{
-	static const char key[] = SPOKEI_CLASS_KEY;
-	const struct spokei_hessian_class *class = class_again(writer);
-	const unsigned char *at = writer->at;
-	const unsigned char *end = writer->end;
-	unsigned char *to = writer->put.at;
-	size_t last = sizeof(key) - 1 + writer->qualified.len;
-
-	if (class == NULL || to == writer->put.end)
-		return false;
-	if (*at == (0x80 | (class->fields + 1)))
-		at++;
-	else if (*at == SPOKEI_OBJECT_HEAD && end - at > 2 &&
-		 spokei_number(at + 1, 2) == class->fields + 1)
-		at += 3;
-	else
-		return false;
-	*to++ = (unsigned char)(0x60 + writer->tables.classes - 1);
-	for (size_t i = 0; i < class->fields; i++) {
-		size_t len = short_key(class->key[i]);
-
-		if (len == 0 || len >= (size_t)(end - at) || !same_bytes(at, class->key[i], len))
-			return false;
-		at += len;
-		to = put_scalar(to, writer->put.end, &at, end);
-		if (to == NULL)
-			return false;
-	}
-	if (last > (size_t)(end - at) || memcmp(at, key, sizeof(key) - 1) != 0 ||
-	    memcmp(at + sizeof(key) - 1, writer->qualified.data, writer->qualified.len) != 0)
-		return false;
-	(void)spokei_hessian_begin(&writer->tables, writer->at);
-	writer->put.at = to;
-	writer->at = at + last;
-	return true;
-}
-
 /* NOLINTNEXTLINE(misc-no-recursion): the depth of the values is bounded */
 static void write_map(struct spokei_hessian_writer *writer)
 {
@@ -860,7 +832,7 @@ static void write_map(struct spokei_hessian_writer *writer)
 	if (write_again(writer))
 		return;
 	if (spokei_hessian_find_object(writer, false, &object))
-		spokei_hessian_write_object(writer, &object);
+		keep_plan(writer, spokei_hessian_write_object(writer, &object), &object);
 	else
 		spokei_hessian_write_container(writer, writer->at, NULL);
 }
@@ -880,34 +852,14 @@ void spokei_hessian_write_value(struct spokei_hessian_writer *writer)
 		write_scalar(writer, type);
 }
 
-/* --- sequences of values */
-
-unsigned char *spokei_hessian_put_scalars(unsigned char *to, const unsigned char *limit,
-					  struct spoke_span values)
-{
-	const unsigned char *from = values.data;
-	const unsigned char *end = from + values.len;
-
-	while (from < end) {
-		to = put_scalar(to, limit, &from, end);
-		if (to == NULL)
-			return NULL;
-	}
-	return to;
-}
-
 /* NOLINTNEXTLINE(misc-no-recursion): the depth of the values is bounded */
 size_t spokei_hessian_write_values(struct spokei_hessian_writer *writer, size_t count)
 {
-	for (; count > 0 && spokei_hessian_more(writer); count--) {
-		const unsigned char *from = writer->at;
-		unsigned char *to = put_scalar(writer->put.at, writer->put.end, &from, writer->end);
-
-		if (SPOKEI_LIKELY(to != NULL)) {
-			writer->put.at = to;
-			writer->at = from;
-		} else {
+	while (count > 0 && spokei_hessian_more(writer)) {
+		count -= write_scalars(writer, count);
+		if (count > 0 && writer->at < writer->end) {
 			spokei_hessian_write_value(writer);
+			count--;
 		}
 	}
 	return count;

@@ -14,113 +14,90 @@
 
 #include <string.h>
 
-/* --- the tables
+/* --- tables
  *
- * The memory of the writer about a body: the names of types and the classes, which later values
- * refer to by number, and the containers, which references name. Each table lies in the writer and
- * holds the last ones only. An older type or class is written in full again, and so is the target
- * of a reference; a reader sees the same values. Pure; any thread. */
+ * The memory of the writer about a body: the names of types and the definitions of classes, which
+ * later values refer to by number, and the containers, which references name. Names and definitions
+ * are kept as places in the output and compared as bytes. Each table lies in the writer and holds
+ * the last ones only. An older type or class is written in full again, and so is the target of a
+ * reference; a reader sees the same values. */
 
-#define SPOKEI_HESSIAN_TYPES 128u   /* names of types that are remembered; a power of two */
-#define SPOKEI_HESSIAN_CLASSES 128u /* ... classes */
+#define SPOKEI_HESSIAN_KNOWN 128u   /* names of types, and definitions, that are remembered */
 #define SPOKEI_HESSIAN_RECENT 1024u /* ... containers */
 
 /* Containers and exts inside each other; a declared type adds two to those of the values. */
 #define SPOKEI_HESSIAN_DEPTH (SPOKE_VALUE_DEPTH_MAX + 8u)
-#define SPOKEI_HESSIAN_KEYS 16u /* names of fields that are found without a search */
 
-/* Lookups may compare this many times the length of all values, and as many bytes in any case.
+/* Searches may compare this many times the length of all values, and as many bytes in any case.
  * After that a type or class that would have to be compared is written in full again. */
 #define SPOKEI_HESSIAN_COMPARES 16u
 #define SPOKEI_HESSIAN_COMPARES_MIN ((size_t)1 << 20)
 
-/* The name of a type or class: `dims` brackets, then the text. */
-struct spokei_hessian_name {
-	const char *text;
-	size_t len;
-	unsigned dims;
-	bool declared; /* the text is of a descriptor: a slash stands for a dot */
+/* This many times the length of all values may be passed, and as many bytes in any case. The last
+ * pair of a map tells whether it is an object, so a value is passed once for each map around it. */
+#define SPOKEI_HESSIAN_PASSES 32u
+#define SPOKEI_HESSIAN_PASSES_MIN ((size_t)32 << 20)
+
+/* Names or definitions. That of a number is found at the number, modulo the size. */
+struct spokei_hessian_table {
+	uint32_t count; /* written so far */
+	struct {
+		size_t at; /* from the start of the buffer */
+		size_t len;
+	} entry[SPOKEI_HESSIAN_KNOWN];
 };
-
-/* A class: its name, and its fields as keys of the pairs of a map. */
-struct spokei_hessian_class {
-	struct spokei_hessian_name name;
-	struct spoke_span pairs; /* begins with the first pair; may be longer */
-	size_t fields;
-	bool renamed; /* the field "message" is called "detailMessage" */
-	/* The first keys; those of a class with more fields are found in the pairs. */
-	const unsigned char *key[SPOKEI_HESSIAN_KEYS];
-};
-
-/* The tables. The entry of a number is found at that number, modulo the size. */
-struct spokei_hessian_tables {
-	uint32_t types;      /* names written so far */
-	uint32_t classes;    /* definitions written so far */
-	uint32_t containers; /* lists, maps and objects begun so far */
-	size_t compares;     /* bytes that lookups may still compare */
-	struct spokei_hessian_name type[SPOKEI_HESSIAN_TYPES];
-	struct spokei_hessian_class class[SPOKEI_HESSIAN_CLASSES];
-	const unsigned char *recent[SPOKEI_HESSIAN_RECENT];
-};
-
-/* Makes the tables empty, without touching the memory of the entries. The values have `len` bytes.
- */
-static inline void spokei_hessian_tables_init(struct spokei_hessian_tables *tables, size_t len)
-{
-	tables->types = 0;
-	tables->classes = 0;
-	tables->containers = 0;
-	tables->compares = SPOKEI_HESSIAN_COMPARES_MIN + SPOKEI_HESSIAN_COMPARES * len;
-}
-
-/* Returns the name in a str of a value; it may begin with brackets. */
-struct spokei_hessian_name spokei_hessian_name_of(struct spoke_span text);
-
-/* Remembers a key of the pairs, which are given one after another. */
-static inline void spokei_hessian_keep_key(struct spokei_hessian_class *class, size_t i,
-					   const unsigned char *key)
-{
-	if (i < SPOKEI_HESSIAN_KEYS)
-		class->key[i] = key;
-}
-
-/* Reads the key of field `i`. Begins with a cursor over the pairs and `i` 0, in order. */
-SPOKE_MUST_USE bool spokei_hessian_next_key(const struct spokei_hessian_class *class, size_t i,
-					    struct spoke_cursor *pairs, struct spoke_value *ret);
-
-/* Looks a name or class up, and writes its number. If it is not remembered, or no more bytes may be
- * compared, numbers and remembers it, and returns false. */
-bool spokei_hessian_find_type(struct spokei_hessian_tables *tables,
-			      const struct spokei_hessian_name *name, uint32_t *ret_number);
-
-bool spokei_hessian_find_class(struct spokei_hessian_tables *tables,
-			       const struct spokei_hessian_class *class, uint32_t *ret_number);
-
-/* Counts a container whose value begins at `value`, and returns its number. */
-static inline uint32_t spokei_hessian_begin(struct spokei_hessian_tables *tables,
-					    const unsigned char *value)
-{
-	tables->recent[tables->containers % SPOKEI_HESSIAN_RECENT] = value;
-	return tables->containers++;
-}
 
 /* --- the writer
  *
  * The state of the writer: the output, the next value, and the types, classes and containers that
- * the body has so far. Owned by one function call; any thread. */
+ * the body has so far. */
 
 struct spokei_hessian_writer {
 	struct spokei_hessian_put put;
 	const struct spokei_codec_body *body;
-	const unsigned char *at;             /* the next value */
-	const unsigned char *end;            /* the end of the values of this part */
-	bool generic;                        /* objects become maps with "class" */
-	struct spoke_span qualified;         /* the last value that was found to name a class */
-	size_t passes;                       /* bytes inside maps that may still be passed */
-	uint32_t depth;                      /* number of open containers and exts */
+	const unsigned char *at;     /* the next value */
+	const unsigned char *end;    /* the end of the values of this part */
+	bool generic;                /* objects become maps with "class" */
+	uint32_t again;              /* the class of the last object, if its map had this ... */
+	struct spoke_span qualified; /* ... last value, which names a class */
+	size_t passes;               /* bytes inside maps that may still be passed */
+	size_t compares;             /* ... that searches may still compare */
+	uint32_t depth;              /* number of open containers and exts */
+	uint32_t containers;         /* lists, maps and objects begun so far */
 	uint32_t open[SPOKEI_HESSIAN_DEPTH]; /* numbers of the open containers */
-	struct spokei_hessian_tables tables;
+	struct spokei_hessian_table types;
+	struct spokei_hessian_table classes;
+	const unsigned char *recent[SPOKEI_HESSIAN_RECENT];
 };
+
+/* Begins a body, without touching the memory of the tables. */
+static inline void spokei_hessian_writer_start(struct spokei_hessian_writer *writer,
+					       const struct spokei_codec_body *body,
+					       struct spokei_buffer *out)
+{
+	size_t len = body->first.len + body->values.len + body->pairs[0].len + body->pairs[1].len;
+
+	spokei_hessian_put_start(&writer->put, out,
+				 body->room + body->prefix.len + len + len / 8 + 64);
+	writer->body = body;
+	writer->generic = body->generic;
+	writer->again = UINT32_MAX;
+	writer->qualified = (struct spoke_span){ 0 };
+	writer->passes = SPOKEI_HESSIAN_PASSES_MIN + SPOKEI_HESSIAN_PASSES * len;
+	writer->compares = SPOKEI_HESSIAN_COMPARES_MIN + SPOKEI_HESSIAN_COMPARES * len;
+	writer->depth = 0;
+	writer->containers = 0;
+	writer->types.count = 0;
+	writer->classes.count = 0;
+}
+
+/* Goes on with the values of the next part. */
+static inline void spokei_hessian_turn_to(struct spokei_hessian_writer *writer,
+					  struct spoke_span values)
+{
+	writer->at = values.data;
+	writer->end = writer->at ? writer->at + values.len : NULL;
+}
 
 /* Reports that the values cannot be expressed. */
 static inline void spokei_hessian_refuse(struct spokei_hessian_writer *writer)
@@ -146,29 +123,22 @@ static inline struct spoke_value spokei_hessian_peek(const struct spokei_hessian
 	return (struct spoke_value){ writer->at, (size_t)(writer->end - writer->at) };
 }
 
-/* The slow path of spokei_hessian_take(), for any value. */
-bool spokei_hessian_take_any(struct spokei_hessian_writer *writer, struct spoke_value *ret);
-
 /* Takes the next value without writing it. Returns false after an error. */
-SPOKE_MUST_USE static inline bool spokei_hessian_take(struct spokei_hessian_writer *writer,
-						      struct spoke_value *ret)
+SPOKE_MUST_USE bool spokei_hessian_take(struct spokei_hessian_writer *writer,
+					struct spoke_value *ret);
+
+/* Looks up the bytes that were written since the buffer had this length. If they are remembered,
+ * takes them back, writes their number and returns true. If they are not, or no more bytes may be
+ * compared, numbers and remembers them. */
+bool spokei_hessian_know(struct spokei_hessian_writer *writer, struct spokei_hessian_table *table,
+			 size_t since, uint32_t *ret_number);
+
+/* Counts a container whose value begins at `value`, and returns its number. */
+static inline uint32_t spokei_hessian_begin(struct spokei_hessian_writer *writer,
+					    const unsigned char *value)
 {
-	const unsigned char *at = writer->at;
-	size_t len = at < writer->end ? spokei_shape_len(at, writer->end) : 0;
-
-	if (SPOKEI_UNLIKELY(len == 0))
-		return spokei_hessian_take_any(writer, ret);
-	*ret = (struct spoke_value){ at, len };
-	writer->at = at + len;
-	return true;
-}
-
-/* Returns the content of a str that was taken. */
-static inline struct spoke_span spokei_hessian_str(struct spoke_value value)
-{
-	size_t head = 1 + (size_t)spokei_shapes[*value.data].width;
-
-	return (struct spoke_span){ value.data + head, value.len - head };
+	writer->recent[writer->containers % SPOKEI_HESSIAN_RECENT] = value;
+	return writer->containers++;
 }
 
 /* Returns whether the container `distance` before the next one is remembered and has these bytes.
@@ -178,31 +148,45 @@ bool spokei_hessian_is_target(const struct spokei_hessian_writer *writer, uint64
 
 /* --- heads
  *
- * The heads of lists, maps, objects and references. The content follows. Owned by one function
- * call; any thread. */
+ * The heads of lists, objects and references. The content follows. */
 
-/* Write the heads of a list and a map; without a name they are untyped. The values follow; a map is
- * ended by write_map_end(). */
+/* The name of a type or class. */
+struct spokei_hessian_name {
+	const char *text;
+	size_t len;
+	unsigned dims; /* brackets before the text */
+	bool declared; /* the text is of a descriptor: a slash stands for a dot */
+};
+
+/* Writes the head of a list; without a name it is untyped. The values follow. */
 void spokei_hessian_list_head(struct spokei_hessian_writer *writer,
 			      const struct spokei_hessian_name *name, size_t count);
 
-/* Writes the definition of the class, unless it is known, and the head of an object. The values of
- * the fields follow. */
-void spokei_hessian_object_head(struct spokei_hessian_writer *writer,
-				const struct spokei_hessian_class *class);
+/* Begins an object whose class has these fields, whose values follow. Returns false if it is too
+ * deep; else the caller closes it. */
+SPOKE_MUST_USE bool spokei_hessian_open_made(struct spokei_hessian_writer *writer,
+					     const struct spokei_hessian_name *name,
+					     const char *const *fields, size_t count);
 
 /* Writes a reference to the container with this number. */
 void spokei_hessian_reference(struct spokei_hessian_writer *writer, uint32_t number);
 
 /* --- objects
  *
- * Maps that are objects of Java: their last pair names the class, and the others are the fields.
- * Pure; any thread. */
+ * Maps that are objects of Java: their last pair names the class, and the others are the fields. */
+
+#define SPOKEI_HESSIAN_KEYS 16u /* names of fields that are found without a search */
 
 /* A map that a program or a reader made of an object. */
 struct spokei_hessian_object {
-	struct spokei_hessian_class class;
-	const unsigned char *end; /* the end of the map */
+	struct spokei_hessian_name name;
+	const unsigned char *pairs; /* the first pair */
+	const unsigned char *end;   /* the end of the map */
+	size_t fields;
+	bool renamed;            /* the field "message" is called "detailMessage" */
+	struct spoke_span named; /* the last value, if it is a qualified name; or empty */
+	/* The first keys. */
+	const unsigned char *key[SPOKEI_HESSIAN_KEYS];
 };
 
 /* Reads the next value as an object without a class, whose fields are all pairs. Returns false
@@ -218,41 +202,22 @@ SPOKE_MUST_USE bool spokei_hessian_find_fields(struct spokei_hessian_writer *wri
 SPOKE_MUST_USE bool spokei_hessian_find_object(struct spokei_hessian_writer *writer, bool any,
 					       struct spokei_hessian_object *ret);
 
-/* --- values */
+/* Opens the next value, a map, as an object, and writes the number of its class. The pairs of its
+ * fields follow. Returns false if it is too deep; else the caller goes on at its end and closes it.
+ */
+SPOKE_MUST_USE bool spokei_hessian_open_object(struct spokei_hessian_writer *writer,
+					       const struct spokei_hessian_object *object,
+					       uint32_t *ret_number);
 
-/* This many times the length of all values may be passed, and as many bytes in any case. The last
- * pair of a map tells whether it is an object, so a value is passed once for each map around it. */
-#define SPOKEI_HESSIAN_PASSES 32u
-#define SPOKEI_HESSIAN_PASSES_MIN ((size_t)32 << 20)
+/* Writes the next value, a map, as an object, and returns the number of its class. */
+uint32_t spokei_hessian_write_object(struct spokei_hessian_writer *writer,
+				     const struct spokei_hessian_object *object);
+
+/* --- values */
 
 /* Writes scalars, as in struct spokei_codec. */
 unsigned char *spokei_hessian_put_scalars(unsigned char *to, const unsigned char *limit,
 					  struct spoke_span values);
-
-/* Begins a body. */
-static inline void spokei_hessian_writer_start(struct spokei_hessian_writer *writer,
-					       const struct spokei_codec_body *body,
-					       struct spokei_buffer *out)
-{
-	size_t len = body->first.len + body->values.len + body->pairs[0].len + body->pairs[1].len;
-
-	spokei_hessian_put_start(&writer->put, out,
-				 body->room + body->prefix.len + len + len / 8 + 32);
-	writer->body = body;
-	writer->generic = body->generic;
-	writer->qualified = (struct spoke_span){ 0 };
-	writer->passes = SPOKEI_HESSIAN_PASSES_MIN + SPOKEI_HESSIAN_PASSES * len;
-	writer->depth = 0;
-	spokei_hessian_tables_init(&writer->tables, len);
-}
-
-/* Goes on with the values of the next part. */
-static inline void spokei_hessian_turn_to(struct spokei_hessian_writer *writer,
-					  struct spoke_span values)
-{
-	writer->at = values.data;
-	writer->end = writer->at ? writer->at + values.len : NULL;
-}
 
 /* Writes the next value, with all values inside. */
 void spokei_hessian_write_value(struct spokei_hessian_writer *writer);
@@ -279,14 +244,10 @@ static inline void spokei_hessian_close(struct spokei_hessian_writer *writer)
 	writer->depth--;
 }
 
-/* Writes the next value, a map, as an object. */
-void spokei_hessian_write_object(struct spokei_hessian_writer *writer,
-				 const struct spokei_hessian_object *object);
-
 /* --- exceptions
  *
  * Writes exceptions. In a reply, an exception is its class and a map of its fields, in which
- * Throwable's field "detailMessage" is called "message". Owned by one function call; any thread. */
+ * Throwable's field "detailMessage" is called "message". */
 
 /* Writes the two values, the class and the map of the fields, as an exception. */
 void spokei_hessian_write_throwable(struct spokei_hessian_writer *writer, struct spoke_span values);
@@ -295,7 +256,7 @@ void spokei_hessian_write_throwable(struct spokei_hessian_writer *writer, struct
  *
  * Writes arguments as the declared types of a method demand: an integer as int, long or double, an
  * array as an array, list or set, a map as a map or an object of a class. A value that the type
- * does not fit is written as without a type. Pure; any thread. */
+ * does not fit is written as without a type. */
 
 /* The type of an argument, as its descriptor declares it. */
 struct spokei_hessian_type {
