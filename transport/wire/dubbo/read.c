@@ -895,7 +895,7 @@ static SPOKEI_NOINLINE int read_reply(const struct spokei_wire_limits *limits,
  * Bodies that a codec makes values of. Of a request that begins and ends like the last one, only
  * the arguments are read. */
 
-#define SCALARS_LEN_MAX 512u /* bytes of values that are read without state */
+#define SCALARS_LEN_MAX 4096u /* bytes of values that are read without state */
 
 #define SWOLLEN                                                                                    \
 	"the body repeats too much: its values may have 32 times its bytes, and references may "   \

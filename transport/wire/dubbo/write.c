@@ -16,25 +16,26 @@
 /* A descriptor, in a size that is copied at once. */
 struct type {
 	unsigned char len;
-	char text[23];
+	bool matters; /* a codec may write a value in another way because it is of this type */
+	char text[22];
 };
 
-/* Bytes after the types that the put functions may overwrite. */
-#define TYPES_BEYOND 23u
+#define TYPES_BEYOND 22u /* bytes after the types that the put functions may overwrite */
+#define TYPES_KEPT 255u  /* bytes of derived types that are kept */
 
-#define TYPES_KEPT 8
-
-#define TYPES_SHORT_MAX 255u /* bytes of types that short_types_put() writes */
-
-/* The given types, or those derived from the arguments. The first few derived ones are kept, so
- * most arguments are examined once. */
+/* The types of a message as a text. Those that were derived are kept while they are short, so that
+ * arguments are examined once. */
 struct types {
-	struct spoke_span told;
-	const struct type *first[TYPES_KEPT];
-	size_t count; /* number of arguments; 0: the types were given */
+	const char *text; /* a descriptor, or kept or told; NULL: too long to keep */
 	size_t len;
-	bool named;  /* one is the class of an object, so all are derived once more */
+	bool at_once; /* BEYOND bytes of the text can be copied, and it has no more */
+	bool told;
 	bool matter; /* a codec writes an argument in another way because of its type */
+};
+
+/* Room for types that are derived. */
+struct kept {
+	char text[TYPES_KEPT + TYPES_BEYOND];
 };
 
 /* From INT on, the value decides. */
@@ -57,7 +58,11 @@ enum {
 
 #define TYPE(text)                                                                                 \
 	{                                                                                          \
-		sizeof(text) - 1, text                                                             \
+		sizeof(text) - 1, false, text                                                      \
+	}
+#define TYPE_THAT_MATTERS(text)                                                                    \
+	{                                                                                          \
+		sizeof(text) - 1, true, text                                                       \
 	}
 
 static const struct type types_known[] = {
@@ -65,16 +70,16 @@ static const struct type types_known[] = {
 	[BOOLEAN] = TYPE("Z"),
 	[INT] = TYPE("I"),
 	[LONG] = TYPE("J"),
-	[BIG] = TYPE("Ljava/math/BigInteger;"),
+	[BIG] = TYPE_THAT_MATTERS("Ljava/math/BigInteger;"),
 	[FLOAT] = TYPE("F"),
 	[DOUBLE] = TYPE("D"),
 	[STRING] = TYPE("Ljava/lang/String;"),
 	[BYTES] = TYPE("[B"),
 	[LIST] = TYPE("Ljava/util/List;"),
-	[MAP] = TYPE("Ljava/util/Map;"),
+	[MAP] = TYPE_THAT_MATTERS("Ljava/util/Map;"),
 	[EXT] = TYPE("Ljava/lang/Object;"),
 	[DATE] = TYPE("Ljava/util/Date;"),
-	[CLASS] = TYPE(""),
+	[CLASS] = TYPE_THAT_MATTERS(""),
 };
 
 /* An integer that is packed in 8 bytes is a long: codecs pack those of Java so. */
@@ -91,33 +96,34 @@ static int describe_int(struct spoke_value value)
 /* A map may be an object of a class, and an ext a date or a typed map. An object whose class is no
  * name of Java counts as a map: a peer may have sent the class, and other characters, e.g. a
  * semicolon, could add types to a descriptor. */
-static int describe_java(struct spoke_value value, int usual)
+static int describe_java(struct spoke_value value, int usual, struct spoke_span *ret_class)
 {
-	struct spoke_span name;
 	int64_t seconds;
 	uint32_t ns;
 
-	if (spoke_value_time(value, &seconds, &ns) == 0)
+	if (usual != MAP && spoke_value_time(value, &seconds, &ns) == 0)
 		return DATE;
-	if (spoke_value_type(value) == SPOKE_VALUE_MAP && spoke_value_class(value, &name) == 0)
-		return spokei_java_identifiers(name) > 0 ? CLASS : MAP;
+	if (spoke_value_type(value) == SPOKE_VALUE_MAP && spoke_value_class(value, ret_class) == 0)
+		return spokei_java_identifiers(*ret_class) > 0 ? CLASS : MAP;
 	return usual;
 }
 
-static SPOKEI_NOINLINE int describe_further(struct spoke_value value, int usual)
+static SPOKEI_NOINLINE int describe_further(struct spoke_value value, int usual,
+					    struct spoke_span *ret_class)
 {
 	if (usual == INT)
 		return value.len > 3 ? describe_int(value) : INT;
 	if (usual == DOUBLE)
 		return value.data[0] == 0xca ? FLOAT : DOUBLE;
-	return describe_java(value, usual);
+	return describe_java(value, usual, ret_class);
 }
 
 /*
  * Returns the type that most interfaces use for this kind of value, for calls without given types.
  * An integer is the narrowest of int, long and BigInteger, but no int if it is packed in 8 bytes.
+ * CLASS has an empty descriptor, and the class is written.
  */
-static const struct type *describe(struct spoke_value value)
+static inline const struct type *describe(struct spoke_value value, struct spoke_span *ret_class)
 {
 	static const unsigned char usual[] = {
 		[SPOKE_VALUE_NONE] = OBJECT,   [SPOKE_VALUE_NIL] = OBJECT,
@@ -129,34 +135,20 @@ static const struct type *describe(struct spoke_value value)
 	unsigned type = usual[spokei_shapes[value.data[0]].type];
 
 	if (type >= INT)
-		type = (unsigned)describe_further(value, (int)type);
+		type = (unsigned)describe_further(value, (int)type, ret_class);
 	return &types_known[type];
 }
 
-/* Returns whether a codec may write a value in another way because it is of this type. */
-static inline bool matters(const struct type *type)
+/* Writes a descriptor, of an object: L, the class with slashes, a semicolon. */
+static unsigned char *put_type(unsigned char *at, const struct type *type, struct spoke_span class)
 {
-	return type == &types_known[BIG] || type == &types_known[MAP] ||
-	       type == &types_known[CLASS];
-}
-
-/* Returns the length of the descriptor of an object: L, the class with slashes, a semicolon. */
-static size_t class_len(struct spoke_value object)
-{
-	struct spoke_span name;
-
-	return spoke_value_class(object, &name) == 0 ? name.len + 2 : 0;
-}
-
-static unsigned char *put_class(unsigned char *at, struct spoke_value object)
-{
-	struct spoke_span name;
-
-	if (spoke_value_class(object, &name) != 0)
-		return at;
+	if (SPOKEI_LIKELY(type->len > 0)) {
+		memcpy(at, type->text, sizeof(type->text));
+		return at + type->len;
+	}
 	*at++ = 'L';
-	for (size_t i = 0; i < name.len; i++) {
-		unsigned char c = ((const unsigned char *)name.data)[i];
+	for (size_t i = 0; i < class.len; i++) {
+		unsigned char c = ((const unsigned char *)class.data)[i];
 
 		*at++ = c == '.' ? '/' : c;
 	}
@@ -164,116 +156,76 @@ static unsigned char *put_class(unsigned char *at, struct spoke_value object)
 	return at;
 }
 
-static inline unsigned char *put_type(unsigned char *at, const struct type *type)
+/* Derives the types of arguments, and keeps them if there is room. */
+static SPOKEI_NOINLINE struct types types_derive(struct spoke_span args, struct kept *kept)
 {
-	memcpy(at, type->text, sizeof(type->text));
-	return at + type->len;
+	struct spoke_cursor cursor = spoke_cursor_bytes(args);
+	struct types types = { .text = kept->text };
+	struct spoke_value value;
+	struct spoke_span class;
+
+	while (spokei_skip_next(&cursor, &value)) {
+		const struct type *type = describe(value, &class);
+		size_t len = type->len > 0 ? type->len : class.len + 2;
+
+		types.matter |= type->matters;
+		if (len > TYPES_KEPT - types.len)
+			types.text = NULL;
+		if (types.text)
+			(void)put_type((unsigned char *)kept->text + types.len, type, class);
+		types.len += len;
+	}
+	types.at_once = types.text && types.len <= TYPES_BEYOND;
+	return types;
 }
 
 /* Determines the types of a message; generic calls have none here. */
-static void types_plan(const struct spokei_message *message, struct types *ret)
+static inline struct types types_plan(const struct spokei_message *message, struct kept *kept)
 {
-	struct spoke_cursor args;
-	struct spoke_value value;
+	bool told = message->types.len > 0;
+	struct spoke_value one = { message->args.data, message->args.len };
+	struct spoke_span class;
+	const struct type *type;
 
-	ret->told = message->types;
-	ret->len = message->types.len;
-	ret->count = 0;
-	ret->named = false;
-	ret->matter = ret->len > 0;
-	if (ret->len > 0 || message->generic)
-		return;
+	if (told || message->generic)
+		return (struct types){ message->types.data, message->types.len, false, told, told };
 	if (SPOKEI_LIKELY(message->arg_count == 1)) {
-		value = (struct spoke_value){ message->args.data, message->args.len };
-		ret->first[0] = describe(value);
-		ret->len = ret->first[0]->len;
-		ret->count = 1;
-		ret->matter = matters(ret->first[0]);
-		if (SPOKEI_LIKELY(ret->len > 0))
-			return;
-		ret->count = 0;
+		type = describe(one, &class);
+		if (SPOKEI_LIKELY(type->len > 0))
+			return (struct types){ type->text, type->len, true, false, type->matters };
 	}
-	args = spoke_cursor_bytes(message->args);
-	while (spokei_skip_next(&args, &value)) {
-		const struct type *type = describe(value);
-
-		if (ret->count < TYPES_KEPT)
-			ret->first[ret->count] = type;
-		ret->count++;
-		ret->len += type->len;
-		if (SPOKEI_UNLIKELY(type == &types_known[CLASS])) {
-			ret->len += class_len(value);
-			ret->named = true;
-		}
-		ret->matter |= matters(type);
-	}
+	return types_derive(message->args, kept);
 }
 
-/* Writes the types as a str; `args` are those of the message. Returns the address of the next byte;
- * up to BEYOND bytes after it are overwritten. */
-static unsigned char *types_put(unsigned char *at, const struct types *types,
-				struct spoke_span args)
+/* Writes the text of the types; `args` are those of the message. Returns the address of the next
+ * byte; up to BEYOND bytes after it are overwritten. */
+static inline unsigned char *types_put_text(unsigned char *at, const struct types *types,
+					    struct spoke_span args)
 {
 	struct spoke_cursor cursor;
 	struct spoke_value value;
+	struct spoke_span class;
 
-	if (types->count == 0)
-		return spokei_put_str(at, types->told);
-	at = spokei_encode_str(at, types->len);
-	if (types->count <= TYPES_KEPT && !types->named) {
-		for (size_t i = 0; i < types->count; i++)
-			at = put_type(at, types->first[i]);
-		return at;
+	if (SPOKEI_LIKELY(types->at_once)) {
+		memcpy(at, types->text, TYPES_BEYOND);
+		return at + types->len;
 	}
+	if (types->text)
+		return spokei_put_raw(at, types->text, types->len);
 	cursor = spoke_cursor_bytes(args);
 	while (spokei_skip_next(&cursor, &value)) {
-		const struct type *type = describe(value);
+		const struct type *type = describe(value, &class);
 
-		at = type->len > 0 ? put_type(at, type) : put_class(at, value);
+		at = put_type(at, type, class);
 	}
 	return at;
 }
 
-/* Does the same for one argument. Returns NULL for an object, whose type has no bound. */
-static unsigned char *types_put_one(unsigned char *at, struct spoke_span arg)
+/* Does the same as a str. */
+static inline unsigned char *types_put(unsigned char *at, const struct types *types,
+				       struct spoke_span args)
 {
-	const struct type *type = describe((struct spoke_value){ arg.data, arg.len });
-
-	if (SPOKEI_UNLIKELY(type->len == 0))
-		return NULL;
-	*at = (unsigned char)(0xa0 | type->len);
-	return put_type(at + 1, type);
-}
-
-/* Writes the types of scalars as a text in another serialization. Returns the address of the next
- * byte; up to BEYOND bytes after it are overwritten. NULL: there is another value or a type that
- * matters, or the text is too long. */
-static unsigned char *short_types_put(unsigned char *at, const struct spokei_codec_heads *heads,
-				      struct spoke_span args)
-{
-	const unsigned char *from = args.data;
-	const unsigned char *end = from + args.len;
-	unsigned char *text = at + 1;
-	size_t len = 0;
-
-	while (from < end) {
-		struct spoke_value value = { from, spokei_shape_len_short(from, end) };
-		const struct type *type = value.len > 0 ? describe(value) : NULL;
-
-		if (type == NULL || matters(type) || len + type->len > TYPES_SHORT_MAX)
-			return NULL;
-		(void)put_type(text + len, type);
-		len += type->len;
-		from += value.len;
-	}
-	if (SPOKEI_LIKELY(len < 32)) {
-		*at = (unsigned char)(heads->text | len);
-		return text + len;
-	}
-	memmove(text + 1, text, len);
-	at[0] = heads->long_text;
-	at[1] = (unsigned char)len;
-	return text + 1 + len;
+	return types_put_text(spokei_encode_str(at, types->len), types, args);
 }
 
 /* --- frames
@@ -540,7 +492,7 @@ static unsigned char *put_call(unsigned char *at, const struct spokei_message *m
 	if (message->prefix.len == 0)
 		return types_put(put_names(at, message), types, message->args);
 	at = spokei_put_raw(at, message->prefix.data, message->prefix.len);
-	return types->told.len > 0 ? at : types_put(at, types, message->args);
+	return types->told ? at : types_put(at, types, message->args);
 }
 
 /* The largest length of the heads and fixed texts before the arguments. */
@@ -548,14 +500,14 @@ static unsigned char *put_call(unsigned char *at, const struct spokei_message *m
 #define REQUEST_SLACK (SPOKEI_PUT_HEAD_MAX + CALL_SLACK + EXTRAS_SLACK)
 
 /* Returns the largest length of put_call(). */
-static size_t call_max(const struct spokei_message *message, const struct types *types)
+static size_t call_max(const struct spokei_message *message, size_t types_len)
 {
 	size_t names = message->service.len + message->version.len + message->method.len +
 		       message->type_names.len;
 
 	if (message->prefix.len > 0 && !message->generic)
 		names = message->prefix.len;
-	return CALL_SLACK + names + types->len;
+	return CALL_SLACK + names + types_len;
 }
 
 static int end_request(const struct frame *frame, const struct spokei_message *message)
@@ -572,6 +524,7 @@ static SPOKEI_NOINLINE int write_planned(const struct spokei_wire_limits *limits
 					 struct spokei_buffer *out)
 {
 	struct types types;
+	struct kept kept;
 	size_t body_max;
 	struct extras extras;
 	struct frame frame;
@@ -579,8 +532,8 @@ static SPOKEI_NOINLINE int write_planned(const struct spokei_wire_limits *limits
 
 	if (result != 0)
 		return result;
-	types_plan(message, &types);
-	body_max = call_max(message, &types) + message->args.len + SPOKEI_PUT_HEAD_MAX +
+	types = types_plan(message, &kept);
+	body_max = call_max(message, types.len) + message->args.len + SPOKEI_PUT_HEAD_MAX +
 		   EXTRAS_SLACK + message->group.len + extras.pairs.len;
 	result = begin_frame(&frame, limits, out, body_max,
 			     REQUEST_SLACK + types.len + message->group.len);
@@ -599,14 +552,14 @@ static SPOKEI_NOINLINE int write_prefixed(const struct spokei_wire_limits *limit
 {
 	struct extras extras = { .group = message->group.len > 0 };
 	struct types types;
+	struct kept kept;
 	size_t slack = EXTRAS_SLACK + 3 * SPOKEI_PUT_HEAD_MAX + TYPES_BEYOND;
 	bool untold = message->types.len == 0;
-	bool one = message->arg_count == 1 && message->args.len > 0;
 	struct frame frame;
 	int result;
 
-	if (untold && !one) {
-		types_plan(message, &types);
+	if (SPOKEI_LIKELY(untold)) {
+		types = types_plan(message, &kept);
 		slack += types.len;
 	}
 	result = begin_frame(&frame, limits, out,
@@ -615,11 +568,8 @@ static SPOKEI_NOINLINE int write_prefixed(const struct spokei_wire_limits *limit
 	if (result != 0)
 		return result;
 	frame.at = spokei_put_raw(frame.at, message->prefix.data, message->prefix.len);
-	if (untold)
-		frame.at = one ? types_put_one(frame.at, message->args)
-			       : types_put(frame.at, &types, message->args);
-	if (SPOKEI_UNLIKELY(frame.at == NULL))
-		return write_planned(limits, message, out);
+	if (SPOKEI_LIKELY(untold))
+		frame.at = types_put(frame.at, &types, message->args);
 	frame.at = spokei_put_body(frame.at, message->lent, message->args);
 	if (SPOKEI_LIKELY(!extras.group && message->timeout_ms > 0)) {
 		frame.at = put_timeout(frame.at, message->timeout_ms);
@@ -635,8 +585,7 @@ static SPOKEI_NOINLINE int write_prefixed(const struct spokei_wire_limits *limit
 static int write_names(const struct spokei_wire_limits *limits,
 		       const struct spokei_message *message, struct spokei_buffer *out)
 {
-	struct types types = { .told = message->types, .len = message->types.len };
-	size_t len = call_max(message, &types);
+	size_t len = call_max(message, message->types.len);
 	unsigned char *start;
 	unsigned char *at;
 
@@ -646,8 +595,8 @@ static int write_names(const struct spokei_wire_limits *limits,
 	if (start == NULL)
 		return no_room(out, len);
 	at = put_names(start, message);
-	if (types.len > 0)
-		at = spokei_put_str(at, types.told);
+	if (message->types.len > 0)
+		at = spokei_put_str(at, message->types);
 	spokei_buffer_commit(out, (size_t)(at - start));
 	return 0;
 }
@@ -804,11 +753,11 @@ static unsigned char *make_call(unsigned char *at, const struct spokei_message *
 		body->values.len = (size_t)(at - (const unsigned char *)body->values.data);
 		return at;
 	}
-	if (body->prefix.len == 0 || types->told.len == 0)
+	if (body->prefix.len == 0 || !types->told)
 		at = types_put(at, types, message->args);
 	body->first = spokei_span(start, (size_t)(at - start));
-	if (types->told.len > 0)
-		body->types = types->told;
+	if (types->told)
+		body->types = message->types;
 	else if (types->matter)
 		body->types = spokei_span(at - types->len, types->len);
 	return at;
@@ -837,7 +786,7 @@ static inline bool end_scalars(const struct spokei_wire_limits *limits, unsigned
 
 #define TIMEOUT_MAX 40u /* bytes of put_timeout_as() */
 #define SCALARS_SLACK                                                                              \
-	(SPOKEI_DUBBO_HEAD_LEN + TYPES_SHORT_MAX + TYPES_BEYOND + SPOKEI_PUT_HEAD_MAX + TIMEOUT_MAX)
+	(SPOKEI_DUBBO_HEAD_LEN + TYPES_KEPT + TYPES_BEYOND + SPOKEI_PUT_HEAD_MAX + TIMEOUT_MAX)
 
 /* Writes the most frequent attachments, the timeout alone, in another serialization. */
 static inline unsigned char *put_timeout_as(unsigned char *at,
@@ -856,7 +805,8 @@ static inline unsigned char *put_timeout_as(unsigned char *at,
 /* Writes a request of scalars with a prefix and without attachments of the caller. Returns false
  * for any other, with nothing appended. */
 static bool write_scalars(const struct spokei_wire_limits *limits, const struct spokei_codec *codec,
-			  const struct spokei_message *message, struct spokei_buffer *out)
+			  const struct spokei_message *message, const struct types *types,
+			  struct spokei_buffer *out)
 {
 	size_t len = message->prefix.len + message->args.len + message->args.len / 8 +
 		     SCALARS_SLACK;
@@ -867,17 +817,17 @@ static bool write_scalars(const struct spokei_wire_limits *limits, const struct 
 
 	if (codec->put_scalars == NULL || message->prefix.len == 0 || message->generic ||
 	    message->attachments.len > 0 || message->group.len > 0 || message->timeout_ms <= 0 ||
-	    message->types.len > 0 || message->args.len == 0)
+	    message->args.len == 0 || types->matter || types->text == NULL)
 		return false;
 	start = spokei_buffer_reserve(out, len);
 	if (start == NULL)
 		return false;
-	at = short_types_put(start + SPOKEI_DUBBO_HEAD_LEN + message->prefix.len, &codec->heads,
-			     message->args);
-	if (at == NULL)
-		return false;
-	(void)spokei_put_raw(start + SPOKEI_DUBBO_HEAD_LEN, message->prefix.data,
-			     message->prefix.len);
+	at = spokei_put_raw(start + SPOKEI_DUBBO_HEAD_LEN, message->prefix.data,
+			    message->prefix.len);
+	if (types->len >= 32)
+		*at++ = codec->heads.long_text;
+	*at++ = (unsigned char)(types->len < 32 ? codec->heads.text | types->len : types->len);
+	at = types_put_text(at, types, message->args);
 	at = codec->put_scalars(at, start + len - TIMEOUT_MAX, message->args);
 	if (at == NULL)
 		return false;
@@ -886,11 +836,11 @@ static bool write_scalars(const struct spokei_wire_limits *limits, const struct 
 	return end_scalars(limits, start, at, head, out);
 }
 
-static SPOKEI_NOINLINE int write_request_by_codec(const struct spokei_wire_limits *limits,
-						  const struct spokei_message *message,
-						  struct spokei_buffer *out)
+static SPOKEI_NOINLINE int write_any_request(const struct spokei_wire_limits *limits,
+					     const struct spokei_codec *codec,
+					     const struct spokei_message *message,
+					     const struct types *types, struct spokei_buffer *out)
 {
-	const struct spokei_codec *codec = writer_of(limits, message);
 	size_t before = spokei_buffer_len(out);
 	struct spokei_codec_body body = {
 		.room = SPOKEI_DUBBO_HEAD_LEN,
@@ -902,14 +852,11 @@ static SPOKEI_NOINLINE int write_request_by_codec(const struct spokei_wire_limit
 		.flags = (uint8_t)(SPOKEI_DUBBO_REQUEST | two_way | message->codec),
 		.id = message->id,
 	};
-	struct types types;
 	struct extras extras;
 	struct made made;
 	unsigned char *at;
 	int result;
 
-	if (codec == NULL)
-		return SPOKE_EUNSUPPORTED;
 	result = plan_request(message, &extras);
 	if (result != 0)
 		return result;
@@ -917,14 +864,14 @@ static SPOKEI_NOINLINE int write_request_by_codec(const struct spokei_wire_limit
 		body.prefix = message->prefix;
 	body.generic = body.prefix.len == 0 &&
 		       (message->generic || spokei_dubbo_is_generic(message->method));
-	types_plan(message, &types);
 	at = made_init(&made, out->env,
-		       (body.prefix.len > 0 ? types.len + CALL_SLACK : call_max(message, &types)) +
+		       (body.prefix.len > 0 ? types->len + CALL_SLACK
+					    : call_max(message, types->len)) +
 			       (message->generic ? message->args.len : 0) + SPOKEI_PUT_HEAD_MAX +
 			       EXTRAS_SLACK + message->group.len);
 	if (at == NULL)
 		return SPOKE_ENOMEM;
-	at = make_call(at, message, &types, &body);
+	at = make_call(at, message, types, &body);
 	body.pairs[0] = extras.pairs;
 	body.pairs[1].data = at;
 	body.pairs[1].len = (size_t)(put_added(at, &extras, message) - at);
@@ -1081,22 +1028,27 @@ static SPOKEI_NOINLINE int write_plain_by_codec(const struct spokei_wire_limits 
 }
 
 /* Writes a request in another serialization. */
-static SPOKEI_NOINLINE int write_other_request(const struct spokei_wire_limits *limits,
-					       const struct spokei_message *message,
-					       struct spokei_buffer *out)
+static SPOKEI_NOINLINE int write_request_by_codec(const struct spokei_wire_limits *limits,
+						  const struct spokei_message *message,
+						  struct spokei_buffer *out)
 {
-	const struct spokei_codec *codec = spokei_wire_codec(limits, message->codec);
+	const struct spokei_codec *codec = writer_of(limits, message);
+	struct types types;
+	struct kept kept;
 
-	if (SPOKEI_LIKELY(codec && write_scalars(limits, codec, message, out)))
+	if (codec == NULL)
+		return SPOKE_EUNSUPPORTED;
+	types = types_plan(message, &kept);
+	if (SPOKEI_LIKELY(write_scalars(limits, codec, message, &types, out)))
 		return 0;
-	return write_request_by_codec(limits, message, out);
+	return write_any_request(limits, codec, message, &types, out);
 }
 
 int spokei_dubbo_write_request(const struct spokei_wire_limits *limits,
 			       const struct spokei_message *message, struct spokei_buffer *out)
 {
 	if (SPOKEI_UNLIKELY(message->codec != SPOKEI_CODEC_MSGPACK))
-		return write_other_request(limits, message, out);
+		return write_request_by_codec(limits, message, out);
 	if (SPOKEI_LIKELY(message->prefix.len > 0 && message->attachments.len == 0 &&
 			  !message->generic))
 		return write_prefixed(limits, message, out);
