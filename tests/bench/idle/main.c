@@ -21,7 +21,7 @@
 #define INTERVALS 2u  /* measured intervals */
 #define PAIR_NS (600 * SECOND)
 #define PAIR_QUICK_NS (15 * SECOND)
-#define PAIR_WARM_NS (2 * SECOND)
+#define PAIR_WARM_NS (6 * SECOND) /* a new connection has a timer of 5 s */
 
 struct idle {
 	unsigned conns;
