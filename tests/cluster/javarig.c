@@ -2,6 +2,7 @@
 /* A program of spoke and the bytes of a Java program: see javarig.h. */
 #include "tests/cluster/javarig.h"
 #include "tests/support/scene.h"
+#include "tests/transport/wires.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -171,11 +172,12 @@ struct spoke_span javarig_next(struct spokei_message *ret_message)
 		spokei_buffer_consume(&rig->in, rig->taken);
 		rig->taken = 0;
 		frame = spokei_span(spokei_buffer_data(&rig->in), spokei_buffer_len(&rig->in));
-		if (frame.len == 0 || spokei_wire_dubbo.cut(limits, &cut, frame, &frame.len) != 0)
+		if (frame.len == 0 ||
+		    wire_cut(&spokei_wire_dubbo, limits, &cut, frame, &frame.len) != 0)
 			return spokei_span(NULL, 0);
 		rig->taken = frame.len;
-		assert_int_equal(spokei_wire_dubbo.read(limits, NULL, frame, &rig->scratch,
-							ret_message),
+		assert_int_equal(wire_read(&spokei_wire_dubbo, limits, NULL, frame, &rig->scratch,
+					   ret_message),
 				 0);
 		if (ret_message->kind == SPOKEI_REQUEST)
 			rig->asked = ret_message->id;

@@ -9,6 +9,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/transport/recall.h"
 #include "tests/transport/translated.h"
+#include "tests/transport/wires.h"
 #include "transport/codec/codec.h"
 #include "transport/wire/dubbo/dubbo.h"
 
@@ -38,7 +39,7 @@ static int cut(const void *bytes, size_t len, size_t *ret_len)
 	struct spokei_cut state = { 0 };
 
 	*ret_len = 0;
-	return spokei_wire_dubbo.cut(&limits, &state, spokei_span(bytes, len), ret_len);
+	return wire_cut(&spokei_wire_dubbo, &limits, &state, spokei_span(bytes, len), ret_len);
 }
 
 /* Checks that a prefix gets MORE or the result of the whole input. */
@@ -51,7 +52,7 @@ static void prefixes_agree(const uint8_t *data, size_t size)
 		size_t prefix_len;
 		int prefix = cut(data, len, &prefix_len);
 
-		if (prefix == SPOKEI_CUT_MORE)
+		if (prefix == SPOKEI_NEXT_MORE)
 			demand(prefix_len > len, "an incomplete frame needs more bytes");
 		else
 			demand(prefix == whole && prefix_len == whole_len, "a prefix agrees");
@@ -164,7 +165,7 @@ static void survives_the_way(const struct spokei_message *message)
 		frame = spokei_span(spokei_buffer_data(&once), spokei_buffer_len(&once));
 		demand(cut(frame.data, frame.len, &len) == 0 && len == frame.len,
 		       "an encoded message is a frame");
-		demand(spokei_wire_dubbo.read(&limits, NULL, frame, NULL, &back) == 0,
+		demand(wire_read(&spokei_wire_dubbo, &limits, NULL, frame, NULL, &back) == 0,
 		       "an encoded message can be decoded");
 		messages_agree(message, &back);
 		if (write_message(&back, &twice))
@@ -226,7 +227,8 @@ FUZZ(dubbo)
 	memcpy(frame, data, len);
 	memory_init(&memory);
 	spokei_buffer_init(&scratch, &memory.env, BYTES_MAX);
-	result = spokei_wire_dubbo.read(&limits, NULL, spokei_span(frame, len), &scratch, &message);
+	result = wire_read(&spokei_wire_dubbo, &limits, NULL, spokei_span(frame, len), &scratch,
+			   &message);
 	demand(result != SPOKE_EPROTOCOL, "a frame is read");
 	verdicts_agree(spokei_span(frame, len), &message, result);
 	recall_all(data, size);

@@ -126,7 +126,7 @@ static struct story read_in(const struct spokei_wire_limits *limits, const uint8
 				story.count++;
 				add_message(&story, &message);
 			}
-			answer(limits, &message, intake.error, &out);
+			answer(limits, &message, intake.reader.error, &out);
 		}
 		free(copy);
 		demand(memory.bytes <= KEPT_MAX, "memory is bounded");

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "tests/integration/harness.h"
 
+#include "tests/transport/wires.h"
 #include "transport/codec/codec.h"
 #include "transport/wire/dubbo/dubbo.h"
 #include "transport/wire/dubbo/head.h"
@@ -249,20 +250,21 @@ void raw_frame(struct raw *raw, struct spokei_message *ret_message)
 {
 	struct spokei_cut cut = { 0 };
 	size_t need = 1;
-	int status = SPOKEI_CUT_MORE;
+	int status = SPOKEI_NEXT_MORE;
 	int result;
 
-	while (status == SPOKEI_CUT_MORE) {
+	while (status == SPOKEI_NEXT_MORE) {
 		raw_need(raw, need);
-		status = raw->wire->cut(&generous, &cut,
-					spokei_span(spokei_buffer_data(&raw->in),
-						    spokei_buffer_len(&raw->in)),
-					&need);
+		status = wire_cut(raw->wire, &generous, &cut,
+				  spokei_span(spokei_buffer_data(&raw->in),
+					      spokei_buffer_len(&raw->in)),
+				  &need);
 	}
 	assert_int_equal(status, 0);
 	raw->given = need;
-	result = raw->wire->read(&generous, NULL, spokei_span(spokei_buffer_data(&raw->in), need),
-				 &raw->scratch, ret_message);
+	result = wire_read(raw->wire, &generous, NULL,
+			   spokei_span(spokei_buffer_data(&raw->in), need), &raw->scratch,
+			   ret_message);
 	/* For other serializations only the header is read. */
 	assert_true(result == 0 || result == SPOKE_EUNSUPPORTED);
 }

@@ -3,6 +3,7 @@
 #include "tests/transport/dubbo_frames.h"
 
 #include "tests/core/memory.h"
+#include "tests/transport/wires.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ int cut_bytes(const void *bytes, size_t len, size_t *ret_len)
 {
 	struct spokei_cut cut = { 0 };
 
-	return dubbo->cut(&frame_limits, &cut, spokei_span(bytes, len), ret_len);
+	return wire_cut(dubbo, &frame_limits, &cut, spokei_span(bytes, len), ret_len);
 }
 
 int read_frame(const struct frame *frame, struct spokei_message *ret)
@@ -52,7 +53,7 @@ int read_frame(const struct frame *frame, struct spokei_message *ret)
 	copy = malloc(frame->len);
 	assert_non_null(copy);
 	memcpy(copy, frame->bytes, frame->len);
-	return dubbo->read(&frame_limits, NULL, spokei_span(copy, frame->len), &scratch, ret);
+	return wire_read(dubbo, &frame_limits, NULL, spokei_span(copy, frame->len), &scratch, ret);
 }
 
 int read_body(unsigned flags, unsigned status, const void *body, size_t len,

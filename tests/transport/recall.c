@@ -3,6 +3,7 @@
 #include "tests/transport/recall.h"
 
 #include "tests/transport/stream.h"
+#include "tests/transport/wires.h"
 #include "timer/base.h"
 #include "transport/codec/codec.h"
 
@@ -115,11 +116,10 @@ const char *recall_read(struct recall *recall, struct spoke_span frame)
 	SPOKE_ASSERT(copy);
 	memcpy(copy, frame.data, frame.len);
 	recall->repeat = false;
-	result = recall->wire->read(recall->limits, NULL, spokei_span(copy, frame.len),
-				    &recall->scratch[0], &plain);
-	recall->result = recall->wire->read(recall->limits, &recall->memo,
-					    spokei_span(copy, frame.len), &recall->scratch[1],
-					    &recalled);
+	result = wire_read(recall->wire, recall->limits, NULL, spokei_span(copy, frame.len),
+			   &recall->scratch[0], &plain);
+	recall->result = wire_read(recall->wire, recall->limits, &recall->memo,
+				   spokei_span(copy, frame.len), &recall->scratch[1], &recalled);
 	if (recall->result != result)
 		difference = "the verdict";
 	else if (result != SPOKE_EPROTOCOL)

@@ -2,6 +2,7 @@
 /* Streams of frames for tests of wires: see stream.h. */
 #include "tests/transport/stream.h"
 
+#include "tests/transport/wires.h"
 #include "timer/base.h"
 
 #include <ctype.h>
@@ -26,12 +27,12 @@ static struct stream_event look(const struct stream *stream, struct spokei_cut *
 {
 	struct stream_event event = { 0 };
 
-	event.cut = stream->wire->cut(stream->limits, cut, bytes, &event.len);
+	event.cut = wire_cut(stream->wire, stream->limits, cut, bytes, &event.len);
 	if (event.cut != 0)
 		return event;
 	SPOKE_ASSERT(event.len > 0 && event.len <= bytes.len && !cut->started);
 	bytes.len = event.len;
-	event.read = stream->wire->read(stream->limits, NULL, bytes, NULL, &event.message);
+	event.read = wire_read(stream->wire, stream->limits, NULL, bytes, NULL, &event.message);
 	return event;
 }
 
@@ -84,7 +85,7 @@ static const char *look_at_copy(const struct stream *stream, struct spokei_cut *
 	if (bytes.len > 0)
 		memcpy(copy, bytes.data, bytes.len);
 	*ret_event = look(stream, cut, spokei_span(copy, bytes.len));
-	if (ret_event->cut != SPOKEI_CUT_MORE)
+	if (ret_event->cut != SPOKEI_NEXT_MORE)
 		difference = events_differ(ret_event, expected);
 	else if (ret_event->len <= bytes.len)
 		difference = "cut wants no more than there is";
@@ -110,11 +111,11 @@ const char *stream_pieces(const struct stream *stream, const struct stream_event
 
 		if (difference)
 			return difference;
-		if (event.cut != SPOKEI_CUT_MORE) {
+		if (event.cut != SPOKEI_NEXT_MORE) {
 			done++;
 		} else if (here == stream->bytes.len) {
-			return expected->cut == SPOKEI_CUT_MORE ? NULL
-								: "cut wants what there is not";
+			return expected->cut == SPOKEI_NEXT_MORE ? NULL
+								 : "cut wants what there is not";
 		} else {
 			size_t len = piece(arg);
 

@@ -5,6 +5,7 @@
 #include "tests/core/memory.h"
 #include "tests/transport/codec/bodies.h"
 #include "tests/transport/stream.h"
+#include "tests/transport/wires.h"
 #include "timer/base.h"
 #include "transport/wire/dubbo/dubbo.h"
 
@@ -68,7 +69,8 @@ const char *translated_read(const struct spokei_wire_limits *limits, struct spok
 		put_head(&plain, head, values.len);
 		SPOKE_ASSERT(spokei_buffer_append(&plain, values.data, values.len) == 0);
 		difference = "its values are rejected";
-		if (spokei_wire_dubbo.read(&wide, NULL, bytes_of(&plain), NULL, &other) == 0) {
+		if (wire_read(&spokei_wire_dubbo, &wide, NULL, bytes_of(&plain), NULL, &other) ==
+		    0) {
 			other.codec = message->codec;
 			difference = messages_differ(message, &other);
 		}

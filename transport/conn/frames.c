@@ -193,7 +193,7 @@ static void show(struct spoke_frames *frames, const struct spokei_message *messa
 		.id = frames->intake.wire->in_order ? take_number(frames, message) : message->id,
 		.codec = message->codec,
 		.bytes = bytes,
-		.error = bad ? frames->intake.error : SPOKE_OK,
+		.error = bad ? frames->intake.reader.error : SPOKE_OK,
 		.bad = bad,
 	};
 	if (!bad && message->kind == SPOKEI_REQUEST)
@@ -232,7 +232,7 @@ int spoke_frames_next(struct spoke_frames *frames, struct spoke_frame *ret_frame
 	rest = all;
 	if (!choose_wire(&frames->intake, all))
 		return SPOKE_ETRUNCATED;
-	frames->intake.cut.to_head = answers_head(frames);
+	frames->intake.reader.cut.to_head = answers_head(frames);
 	result = take_next(&frames->intake, &rest, &message);
 	frames->taken = all.len - rest.len;
 	switch (result) {
@@ -248,7 +248,7 @@ int spoke_frames_next(struct spoke_frames *frames, struct spoke_frame *ret_frame
 	case SPOKEI_INTAKE_BROKEN:
 		spokei_buffer_fini(&frames->fed);
 		frames->taken = 0;
-		return frames->intake.error;
+		return frames->intake.reader.error;
 	case SPOKEI_INTAKE_MORE:
 	default:
 		return SPOKE_ETRUNCATED;

@@ -200,7 +200,7 @@ void spokei_conn_close_with(struct spokei_conn *conn, enum spoke_stat stat, int 
 static void trust(struct spokei_conn *conn)
 {
 	conn->unproven = false;
-	conn->in.limits = &conn->link->limits.wire;
+	conn->in.reader.limits = &conn->link->limits.wire;
 }
 
 /* Sets the bounds of unproven peers, unless the peer has an identity or is amid a frame, which had
@@ -210,7 +210,7 @@ static void distrust(struct spokei_conn *conn)
 	if (conn->identity || spokei_intake_begun(&conn->in))
 		return;
 	conn->unproven = true;
-	conn->in.limits = &conn->link->unproven;
+	conn->in.reader.limits = &conn->link->unproven;
 }
 
 /* Notes the identity of the peer of an accepted connection, if its stream has one. Returns whether

@@ -156,7 +156,7 @@ SPOKE_MUST_USE static inline int spokei_conn_put_short(struct spokei_conn *conn,
 
 	if (spokei_buffer_data(out) == NULL)
 		spokei_conn_lend(conn);
-	error = spokei_outlet_put(&conn->out, conn->wire, conn->in.limits, message);
+	error = spokei_outlet_put(&conn->out, conn->wire, conn->in.reader.limits, message);
 	if (error == 0)
 		spokei_conn_wrote(conn, spokei_buffer_len(out) - before);
 	return error;

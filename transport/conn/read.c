@@ -58,8 +58,8 @@ static uint32_t count_in_minute(struct spokei_minute *minute, uint64_t now_ns)
 /* Lets the next body be translated into more bytes than it earns, again. */
 static inline void refill(struct spokei_conn *conn)
 {
-	if (SPOKEI_UNLIKELY(conn->in.scratch.max < conn->in.limits->spare_max))
-		conn->in.scratch.max = conn->in.limits->spare_max;
+	if (SPOKEI_UNLIKELY(conn->in.reader.scratch.max < conn->in.reader.limits->spare_max))
+		conn->in.reader.scratch.max = conn->in.reader.limits->spare_max;
 }
 
 /* --- replies */
@@ -90,7 +90,7 @@ static SPOKEI_NOINLINE void deliver_unexpected(struct spokei_conn *conn, bool gi
 static struct spoke_span explain_length(const struct spokei_conn *conn, char text[TEXT_MAX])
 {
 	int len = snprintf(text, TEXT_MAX, "the frame has %zu bytes; frame.max allows %zu",
-			   conn->in.too_long, conn->in.limits->frame_max);
+			   conn->in.too_long, conn->in.reader.limits->frame_max);
 
 	return spokei_span(text, (size_t)len);
 }
@@ -497,7 +497,7 @@ static const char *sentence_about(const struct spokei_stream *stream,
 
 static void end_broken(struct spokei_conn *conn, const struct spoke_span *bytes)
 {
-	switch (conn->in.error) {
+	switch (conn->in.reader.error) {
 	case SPOKE_ENOMEM:
 		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
 		return;
@@ -551,7 +551,7 @@ static bool take_in(struct spokei_conn *conn, struct spoke_span *bytes)
 						       SPOKE_EPROTOCOL);
 				return any;
 			}
-			deliver(conn, &message, conn->in.error);
+			deliver(conn, &message, conn->in.reader.error);
 			break;
 		case SPOKEI_INTAKE_BROKEN:
 			end_broken(conn, bytes);
@@ -629,7 +629,8 @@ static void end_of_input(struct spokei_conn *conn)
 static bool count_held(struct spokei_conn *conn)
 {
 	struct spokei_link *link = conn->link;
-	size_t held = conn->in.kept.capacity + conn->in.scratch.capacity + conn->held.capacity;
+	size_t held = conn->in.kept.capacity + conn->in.reader.scratch.capacity +
+		      conn->held.capacity;
 	bool more = held > conn->read_held;
 
 	if (SPOKEI_LIKELY(held == conn->read_held))
@@ -649,7 +650,7 @@ static void note_frame(struct spokei_conn *conn, bool any)
 		/* A block that is not lent again must not add to the spares. */
 		if (conn->in.kept.bytes)
 			spokei_buffer_fini(&conn->in.kept);
-		if (conn->read_held > 0 || conn->in.scratch.bytes || conn->paused)
+		if (conn->read_held > 0 || conn->in.reader.scratch.bytes || conn->paused)
 			(void)count_held(conn);
 		return;
 	}
@@ -747,7 +748,7 @@ static bool read_some(struct spokei_conn *conn)
 
 	if (got == 0)
 		return false;
-	if (SPOKEI_UNLIKELY(conn->in.scratch.max < conn->in.limits->spare_max))
+	if (SPOKEI_UNLIKELY(conn->in.reader.scratch.max < conn->in.reader.limits->spare_max))
 		refill_in_time(conn);
 	any = take_in(conn, &bytes);
 	if (SPOKEI_UNLIKELY(conn->paused) && conn->state != SPOKEI_CONN_CLOSED)

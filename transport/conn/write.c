@@ -430,7 +430,7 @@ static inline void took(struct spokei_conn *conn, size_t len)
 
 	spokei_count_by(engine, SPOKE_STAT_BYTES_WRITTEN, len);
 	link->queued -= len;
-	spokei_outlet_took(&conn->out, conn->wire, &link->limits.wire, len);
+	spokei_outlet_took(&conn->out, conn->wire, len);
 	if (conn->idle.asked && spokei_buffer_len(&conn->out.control) == 0)
 		spokei_idle_handed(&conn->idle, engine->settle_ns);
 	else if (len > 0 || moved)

@@ -20,21 +20,21 @@ enum spokei_intake_result {
 };
 
 struct spokei_intake {
-	const struct spokei_wire_limits *limits; /* borrowed for the life of the input buffer */
-	const struct spokei_wire *wire;          /* NULL before the first byte */
-	size_t given;                            /* bytes of `kept` that contain the last message */
-	size_t skip;                  /* bytes of a too long frame that are still to come */
-	size_t too_long;              /* after BAD_BODY: the length of a too long frame; else 0 */
-	bool stopped;                 /* broken, or `skip` is not 0 */
-	bool broken;                  /* permanently */
-	bool over;                    /* the last request was read; later bytes are dropped */
-	bool no_http;                 /* set by the owner: the wires that can be off are off */
-	bool serves;                  /* a request has arrived since the last heartbeat */
-	int error;                    /* why the body is bad or the stream is broken */
-	struct spokei_memo *memo;     /* from the second request on; NULL: none, or no memory */
-	struct spokei_buffer kept;    /* the beginning of an incomplete frame */
-	struct spokei_buffer scratch; /* translated body of the last message */
-	struct spokei_cut cut;
+	const struct spokei_wire *wire; /* NULL before the first byte */
+	/* Frames are read from the caller's bytes, and nothing has to be done before the next one.
+	 */
+	bool direct;
+	bool broken;               /* permanently */
+	bool over;                 /* the last request was read; later bytes are dropped */
+	bool no_http;              /* set by the owner: the wires that can be off are off */
+	bool serves;               /* a request has arrived since the last heartbeat */
+	size_t given;              /* bytes of `kept` that contain the last message */
+	size_t skip;               /* bytes of a too long frame that are still to come */
+	size_t too_long;           /* after BAD_BODY: the length of a too long frame; else 0 */
+	struct spokei_buffer kept; /* the beginning of an incomplete frame */
+	/* Its error says why the body is bad or the stream is broken; it has a memo from the second
+	 * request on, if there is memory. */
+	struct spokei_reader reader;
 };
 
 void spokei_intake_init(struct spokei_intake *intake, const struct spoke_env *env,
@@ -50,7 +50,7 @@ void spokei_intake_slim(struct spokei_intake *intake);
  * their start, and the caller passes the rest again until it returns MORE. The message points into
  * `bytes` or into this struct and is valid until the next call. `repeat` of a request refers to the
  * last request that was returned as MESSAGE; a caller that caches results for it must notice when
- * they become stale. After BAD_BODY and BROKEN, `error` contains the reason.
+ * they become stale. After BAD_BODY and BROKEN, the reader's error is the reason.
  */
 enum spokei_intake_result spokei_intake_next(struct spokei_intake *intake, struct spoke_span *bytes,
 					     struct spokei_message *ret_message);

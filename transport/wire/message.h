@@ -142,11 +142,22 @@ struct spokei_cut {
 	};
 };
 
-#define SPOKEI_CUT_MORE 1
-#define SPOKEI_CUT_SKIP 2 /* the frame exceeds frame_max, but its end is known */
-
 /* The last request of a stream; see memo.h. */
 struct spokei_memo;
+
+/* The state of reading a stream. */
+struct spokei_reader {
+	const struct spokei_wire_limits *limits; /* borrowed for the life of the stream */
+	struct spokei_memo *memo;                /* NULL: none */
+	size_t len; /* of the frame; after NEXT_MORE: bytes needed in all, as far as known */
+	int error; /* why the body is bad, after NEXT_BAD; of the owner, why the stream is broken */
+	struct spokei_buffer scratch; /* translated body of the last message */
+	struct spokei_cut cut;        /* most streams do not need it */
+};
+
+#define SPOKEI_NEXT_MORE 1 /* the frame is not complete */
+#define SPOKEI_NEXT_SKIP 2 /* the frame exceeds frame_max, but its end is known */
+#define SPOKEI_NEXT_BAD 3  /* the frame is complete, but its body cannot be read */
 
 struct spokei_wire {
 	const char *name;
@@ -162,32 +173,24 @@ struct spokei_wire {
 	const struct spokei_wire *off;
 	/* Returns whether a connection that begins with this byte uses this wire. */
 	bool (*knows)(unsigned char first);
+	/* Returns the length of the frame at the start of `bytes`, which this side has written.
+	 * NULL: the wire has no heartbeats, and so nothing that goes between frames. */
+	size_t (*length)(struct spoke_span bytes);
 	/*
-	 * Finds the end of the frame at the start of `bytes`; earlier calls saw a prefix of them.
-	 * Returns 0 and the length, or CUT_MORE (*ret_len: bytes needed in all, as far as known).
-	 * CUT_SKIP and the length: `bytes` begin with the header, which read() takes alone, and the
-	 * rest of the frame is to be skipped. SPOKE_EPROTOCOL, SPOKE_ETOOLARGE and errors of the
-	 * validator mean that the stream is broken and later bytes have no meaning. Nothing is
-	 * allocated or decoded.
-	 */
-	int (*cut)(const struct spokei_wire_limits *limits, struct spokei_cut *cut,
-		   struct spoke_span bytes, size_t *ret_len);
-	/*
-	 * Reads a complete frame that cut() found, or the beginning of one to skip, which is
-	 * SPOKE_ETOOLARGE. Returns 0, or an error if the body is bad. In
-	 * that case kind, id and two_way are still valid, so that the sender gets an answer and the
-	 * connection is kept; for a request error_text is the reason, or empty. SPOKE_EPROTOCOL:
-	 * not even these are valid, and the stream is broken.
+	 * Reads the frame at the start of `bytes`; earlier calls saw a prefix of them. Returns 0,
+	 * or NEXT_MORE, NEXT_SKIP or NEXT_BAD. In the last two cases kind, id and two_way are still
+	 * valid, so that the sender gets an answer and the connection is kept; for a request
+	 * error_text is the reason, or empty. NEXT_SKIP needs the header alone. Any other result is
+	 * an error: the stream is broken and later bytes have no meaning.
 	 *
-	 * `memo` belongs to the stream, with one wire and one set of limits; NULL: none. Apart from
-	 * `repeat` it changes only the speed. Wires that serve in order get none.
+	 * The memo belongs to the stream, with one wire and one set of limits. Apart from `repeat`
+	 * it changes only the speed. Wires that serve in order get none.
 	 *
-	 * `scratch` receives the body that a codec translates; the message may point into it. It
-	 * belongs to the stream: its maximum is what translated bodies have left to later ones.
-	 * SPOKE_ENOMEM: there is no memory for it.
+	 * The scratch receives the body that a codec translates; the message may point into it. Its
+	 * maximum is what translated bodies have left to later ones. The reason SPOKE_ENOMEM: there
+	 * is no memory for it.
 	 */
-	int (*read)(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
-		    struct spoke_span frame, struct spokei_buffer *scratch,
+	int (*next)(struct spokei_reader *reader, struct spoke_span bytes,
 		    struct spokei_message *ret_message);
 	/*
 	 * Appends the part between id and arguments that all requests with this service, version,
@@ -208,6 +211,15 @@ struct spokei_wire {
 	int (*write)(const struct spokei_wire_limits *limits, const struct spokei_message *message,
 		     struct spokei_buffer *out);
 };
+
+/* Returns the result of next() for a complete frame whose body was read with this error, or 0. */
+static inline int spokei_wire_read(struct spokei_reader *reader, int error)
+{
+	if (SPOKEI_LIKELY(error == 0))
+		return 0;
+	reader->error = error;
+	return SPOKEI_NEXT_BAD;
+}
 
 /* Sets all fields to zero, in steps that compilers turn into plain stores: one large memset() would
  * be the most expensive part of a small message. */

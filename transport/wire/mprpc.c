@@ -81,7 +81,7 @@ static int mprpc_cut(const struct spokei_wire_limits *limits, struct spokei_cut 
 
 	if (bytes.len == 0) {
 		*ret_len = 1;
-		return SPOKEI_CUT_MORE;
+		return SPOKEI_NEXT_MORE;
 	}
 	if (!cut->started) {
 		struct spoke_value_limits frame = frame_limits(limits);
@@ -108,7 +108,7 @@ static int mprpc_cut(const struct spokei_wire_limits *limits, struct spokei_cut 
 	if (result != SPOKEI_VALIDATOR_MORE)
 		return result;
 	*ret_len = validator.seen + (validator.content > 0 ? validator.content : 1);
-	return SPOKEI_CUT_MORE;
+	return SPOKEI_NEXT_MORE;
 }
 
 /* --- reading */
@@ -230,8 +230,7 @@ static void read_head(uint64_t type, uint64_t id, struct spokei_message *message
 }
 
 static int mprpc_read(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
-		      struct spoke_span frame, struct spokei_buffer *scratch,
-		      struct spokei_message *ret_message)
+		      struct spoke_span frame, struct spokei_message *ret_message)
 {
 	static const unsigned lengths[] = { REQUEST_FIELDS, REPLY_FIELDS, NOTIFICATION_FIELDS };
 	struct spoke_value array = { frame.data, frame.len };
@@ -241,7 +240,6 @@ static int mprpc_read(const struct spokei_wire_limits *limits, struct spokei_mem
 	uint64_t id = 0;
 	int result;
 
-	(void)scratch;
 	if (spokei_skip_array(array, &fields) != 0)
 		return SPOKE_EPROTOCOL;
 	count = fields.left;
@@ -259,6 +257,18 @@ static int mprpc_read(const struct spokei_wire_limits *limits, struct spokei_mem
 	if (result != 0)
 		read_head(type, id, ret_message); /* the other fields are not valid */
 	return result;
+}
+
+static int mprpc_next(struct spokei_reader *reader, struct spoke_span bytes,
+		      struct spokei_message *ret_message)
+{
+	int status = mprpc_cut(reader->limits, &reader->cut, bytes, &reader->len);
+
+	if (status != 0)
+		return status;
+	bytes.len = reader->len;
+	return spokei_wire_read(reader,
+				mprpc_read(reader->limits, reader->memo, bytes, ret_message));
 }
 
 /* --- writing */
@@ -466,8 +476,7 @@ const struct spokei_wire spokei_wire_mprpc = {
 	.id_first = 1, /* Neovim answers unreadable requests with id 0 */
 	.id_max = ID_MAX,
 	.knows = mprpc_knows,
-	.cut = mprpc_cut,
-	.read = mprpc_read,
+	.next = mprpc_next,
 	.prefix = mprpc_prefix,
 	.write = mprpc_write,
 };

@@ -20,7 +20,7 @@
  * than it needs.
  *
  * cut() is bounded by frame_max and by the limits of values. It reads each byte once; *ret_len of
- * CUT_MORE includes the missing bytes of the content that has begun.
+ * NEXT_MORE includes the missing bytes of the content that has begun.
  *
  * read() takes a frame that cut() found. Array, type and id are the head of a frame:
  *

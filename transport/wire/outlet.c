@@ -85,29 +85,20 @@ int spokei_outlet_front(const struct spokei_outlet *outlet, struct iovec parts[S
 }
 
 /* Removes written bytes of `out`, and finds the length of the rest of a partly written frame. */
-static void take_out(struct spokei_outlet *outlet, const struct spokei_wire *wire,
-		     const struct spokei_wire_limits *limits, size_t taken)
+static void take_out(struct spokei_outlet *outlet, const struct spokei_wire *wire, size_t taken)
 {
 	const unsigned char *bytes = spokei_buffer_data(&outlet->out);
 	size_t len = spokei_buffer_len(&outlet->out);
 	size_t boundary = outlet->cut;
 
-	while (wire->probes && taken < len && boundary < taken) {
-		struct spokei_cut cut = { 0 };
-		size_t frame_len = 0;
-		int result = wire->cut(limits, &cut, spokei_span(bytes + boundary, len - boundary),
-				       &frame_len);
-
-		SPOKE_ASSERT(result == 0 && frame_len > 0);
-		boundary += frame_len;
-	}
+	while (wire->length && taken < len && boundary < taken)
+		boundary += wire->length(spokei_span(bytes + boundary, len - boundary));
 	outlet->cut = boundary > taken ? boundary - taken : 0;
 	outlet->sent += taken;
 	spokei_buffer_consume(&outlet->out, taken);
 }
 
-void spokei_outlet_took(struct spokei_outlet *outlet, const struct spokei_wire *wire,
-			const struct spokei_wire_limits *limits, size_t len)
+void spokei_outlet_took(struct spokei_outlet *outlet, const struct spokei_wire *wire, size_t len)
 {
 	size_t control_len = spokei_buffer_len(&outlet->control);
 	size_t begun = len < outlet->cut ? len : outlet->cut;
@@ -115,7 +106,7 @@ void spokei_outlet_took(struct spokei_outlet *outlet, const struct spokei_wire *
 
 	SPOKE_ASSERT(len <= spokei_outlet_len(outlet));
 	if (len > control)
-		take_out(outlet, wire, limits, len - control);
+		take_out(outlet, wire, len - control);
 	/* Heartbeats are rare, and many connections may send nothing else. */
 	if (control > 0 && control == control_len)
 		spokei_buffer_fini(&outlet->control);

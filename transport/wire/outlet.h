@@ -76,9 +76,7 @@ SPOKE_MUST_USE int spokei_outlet_put_control(struct spokei_outlet *outlet,
 int spokei_outlet_front(const struct spokei_outlet *outlet,
 			struct iovec parts[SPOKEI_OUTLET_PARTS]);
 
-/* Removes the `len` bytes that the stream has taken. Wire and limits are those of the queued
- * frames. */
-void spokei_outlet_took(struct spokei_outlet *outlet, const struct spokei_wire *wire,
-			const struct spokei_wire_limits *limits, size_t len);
+/* Removes the `len` bytes that the stream has taken. The wire is that of the queued frames. */
+void spokei_outlet_took(struct spokei_outlet *outlet, const struct spokei_wire *wire, size_t len);
 
 #endif

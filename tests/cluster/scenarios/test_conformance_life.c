@@ -678,14 +678,14 @@ TEST(rooms_for_many_calls_are_given_back_in_silence)
 	server = only_conn(stage->provider->link);
 	assert_true(caller->pendings.room >= MANY);
 	assert_true(server->serving.room >= MANY);
-	assert_non_null(server->in.memo);
+	assert_non_null(server->in.reader.memo);
 	while (stage->held_count > 0)
 		stage_answer(stage, 0);
 	stage_until(stage, &stage->ended, MANY);
 	pass(stage, 2 * INTERVAL);
 	assert_int_equal(caller->pendings.room, 0);
 	assert_int_equal(server->serving.room, 0);
-	assert_null(server->in.memo);
+	assert_null(server->in.reader.memo);
 	assert_int_equal(echo_of(stage, LARGE), SPOKE_OK);
 }
 

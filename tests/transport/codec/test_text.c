@@ -5,6 +5,7 @@
 #include "tests/transport/dubbo_frames.h"
 
 #include "tests/core/memory.h"
+#include "tests/transport/wires.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +62,8 @@ static int write_with(struct bed *bed, const struct spokei_message *message)
 static int read_out(struct bed *bed, struct spokei_message *ret)
 {
 	spokei_buffer_truncate(&bed->scratch, 0);
-	return spokei_wire_dubbo.read(&bed->limits, NULL, held(&bed->out), &bed->scratch, ret);
+	return wire_read(&spokei_wire_dubbo, &bed->limits, NULL, held(&bed->out), &bed->scratch,
+			 ret);
 }
 
 /* Writes the message and reads it back. */

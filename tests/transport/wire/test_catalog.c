@@ -47,8 +47,9 @@ TEST(every_wire_has_all_functions)
 						    &spokei_wire_http, &spokei_wire_http_off };
 
 	for (size_t i = 0; i < sizeof(wires) / sizeof(wires[0]); i++) {
-		assert_true(wires[i]->name && wires[i]->knows && wires[i]->cut);
-		assert_true(wires[i]->read && wires[i]->prefix && wires[i]->write);
+		assert_true(wires[i]->name && wires[i]->knows && wires[i]->next);
+		assert_true(wires[i]->prefix && wires[i]->write);
+		assert_true(wires[i]->probes == (wires[i]->length != NULL));
 		assert_true(wires[i]->id_first < wires[i]->id_max);
 	}
 }

@@ -53,7 +53,7 @@ static void give(struct run *run, const unsigned char *bytes, size_t len)
 			break;
 		run->messages++;
 		run->repeats += message.repeat;
-		message_line(run->intake.error, &message, run->log + at, LOG_SIZE - at - 1);
+		message_line(run->intake.reader.error, &message, run->log + at, LOG_SIZE - at - 1);
 		run->log[strlen(run->log)] = '\n';
 	}
 	free(piece);
@@ -156,7 +156,7 @@ TEST(unknown_wire_breaks_stream_at_first_byte)
 		start(&run, &stream_limits);
 		give(&run, (const unsigned char *)streams[i], strlen(streams[i]));
 		assert_int_equal(run.last, SPOKEI_INTAKE_BROKEN);
-		assert_int_equal(run.intake.error, SPOKE_EPROTOCOL);
+		assert_int_equal(run.intake.reader.error, SPOKE_EPROTOCOL);
 		assert_int_equal(run.memory.asked, 0);
 		/* Bytes after a broken frame are ignored, even if they are valid. */
 		give(&run, good, len);
@@ -239,7 +239,7 @@ TEST(too_long_frame_is_reported_at_its_header)
 	limits.frame_max = 512;
 	start(&run, &limits);
 	assert_int_equal(spokei_intake_next(&run.intake, &rest, &message), SPOKEI_INTAKE_BAD_BODY);
-	assert_int_equal(run.intake.error, SPOKE_ETOOLARGE);
+	assert_int_equal(run.intake.reader.error, SPOKE_ETOOLARGE);
 	assert_int_equal(run.intake.too_long, 528);
 	assert_int_equal(message.kind, SPOKEI_REPLY);
 	assert_int_equal(message.id, 9);
@@ -283,7 +283,7 @@ TEST(unidentifiable_frame_breaks_stream)
 			give(&run, bytes, cut);
 			give(&run, bytes + cut, len - cut);
 			assert_int_equal(run.last, SPOKEI_INTAKE_BROKEN);
-			assert_int_equal(run.intake.error, SPOKE_EPROTOCOL);
+			assert_int_equal(run.intake.reader.error, SPOKE_EPROTOCOL);
 			assert_int_equal(run.messages, 0);
 			stop(&run);
 		}
@@ -301,7 +301,7 @@ TEST(enomem_breaks_stream)
 	give(&run, bytes, len - 1);
 	assert_int_equal(run.messages, 2);
 	assert_int_equal(run.last, SPOKEI_INTAKE_BROKEN);
-	assert_int_equal(run.intake.error, SPOKE_ENOMEM);
+	assert_int_equal(run.intake.reader.error, SPOKE_ENOMEM);
 	stop(&run);
 }
 
@@ -315,12 +315,12 @@ TEST(memo_is_kept_from_second_request)
 		start(&run, &stream_limits);
 		for (size_t i = 0; run.messages == 0; i++)
 			give(&run, bytes + i, 1);
-		assert_null(run.intake.memo);
+		assert_null(run.intake.reader.memo);
 		stop(&run);
 
 		start(&run, &stream_limits);
 		give(&run, bytes, len);
-		assert_non_null(run.intake.memo);
+		assert_non_null(run.intake.reader.memo);
 		assert_int_equal(run.repeats, 1); /* the first two are new */
 		give(&run, bytes, len);
 		assert_int_equal(run.repeats, 4);
@@ -341,9 +341,9 @@ TEST(slim_intake_holds_no_memory)
 		spokei_intake_slim(&run.intake);
 		assert_int_equal(run.memory.bytes, 0);
 		give(&run, bytes, len / 3);
-		assert_null(run.intake.memo);
+		assert_null(run.intake.reader.memo);
 		give(&run, bytes + len / 3, len - len / 3);
-		assert_non_null(run.intake.memo);
+		assert_non_null(run.intake.reader.memo);
 		assert_int_equal(run.messages, 6);
 		assert_int_equal(run.repeats, 2); /* the same as at first */
 		stop(&run);

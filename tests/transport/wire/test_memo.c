@@ -8,6 +8,7 @@
 #include "tests/transport/dubbo_frames.h"
 #include "tests/transport/recall.h"
 #include "tests/transport/stream.h"
+#include "tests/transport/wires.h"
 #include "timer/base.h"
 #include "transport/wire/mprpc.h"
 
@@ -67,7 +68,7 @@ static void pile_golden(struct pile *pile, const struct spokei_wire *wire, const
 		if (strcmp(hex, "EOF") == 0)
 			continue;
 		frame.len = hex_bytes(hex, bytes, sizeof(bytes));
-		if (wire->cut(&stream_limits, &cut, frame, &len) == 0 && len == frame.len)
+		if (wire_cut(wire, &stream_limits, &cut, frame, &len) == 0 && len == frame.len)
 			pile_add(pile, frame);
 	}
 	assert_int_equal(fclose(file), 0);
@@ -206,8 +207,8 @@ TEST(memo_reads_request_changed_in_any_byte_alike)
 			memcpy(changed, pile.bytes, len);
 			changed[at / LENGTH(flips)] ^= flips[at % LENGTH(flips)];
 			read_frame_with(&recall, pile_frame(&pile, 0));
-			if (wires[w]->cut(&stream_limits, &cut, spokei_span(changed, len), &len) !=
-			    0)
+			if (wire_cut(wires[w], &stream_limits, &cut, spokei_span(changed, len),
+				     &len) != 0)
 				continue;
 			read_frame_with(&recall, spokei_span(changed, len));
 			read++;

@@ -3,6 +3,7 @@
  */
 #include "tests/support/test.h"
 #include "tests/transport/stream.h"
+#include "tests/transport/wires.h"
 #include "transport/wire/mprpc.h"
 
 #include <stdlib.h>
@@ -45,7 +46,7 @@ TEST(length_above_frame_is_rejected_at_head)
 		struct stream_event event = look(&stream_limits, bytes, len);
 
 		assert_int_equal(event.cut, SPOKE_ETOOLARGE);
-		assert_int_equal(look(&stream_limits, bytes, len - 1).cut, SPOKEI_CUT_MORE);
+		assert_int_equal(look(&stream_limits, bytes, len - 1).cut, SPOKEI_NEXT_MORE);
 		assert_true(look(&stream_limits, bytes, len - 1).len <= len);
 	}
 }
@@ -55,7 +56,7 @@ TEST(length_within_frame_needs_its_bytes)
 	unsigned char bytes[16];
 	size_t len = hex_bytes("94 01 01 c0 c600100000", bytes, sizeof(bytes));
 
-	assert_int_equal(look(&stream_limits, bytes, len).cut, SPOKEI_CUT_MORE);
+	assert_int_equal(look(&stream_limits, bytes, len).cut, SPOKEI_NEXT_MORE);
 	assert_int_equal(look(&stream_limits, bytes, len).len, len + 0x100000);
 }
 
@@ -150,8 +151,8 @@ TEST(broken_stream_stays_broken)
 	for (size_t here = 2; here <= len; here++) {
 		size_t wanted;
 
-		assert_int_equal(spokei_wire_mprpc.cut(&stream_limits, &cut,
-						       spokei_span(bytes, here), &wanted),
+		assert_int_equal(wire_cut(&spokei_wire_mprpc, &stream_limits, &cut,
+					  spokei_span(bytes, here), &wanted),
 				 SPOKE_ECORRUPT);
 	}
 }
@@ -170,8 +171,8 @@ static int read_name(size_t service_len, size_t method_len, struct spokei_messag
 	memset(bytes + 8, 'n', name_len);
 	bytes[8 + service_len] = '.';
 	bytes[8 + name_len] = 0x90;
-	return spokei_wire_mprpc.read(&stream_limits, NULL, spokei_span(bytes, 9 + name_len), NULL,
-				      ret_message);
+	return wire_read(&spokei_wire_mprpc, &stream_limits, NULL, spokei_span(bytes, 9 + name_len),
+			 NULL, ret_message);
 }
 
 TEST(too_long_name_is_answerable_bad_request)
@@ -203,26 +204,5 @@ TEST(too_long_name_is_answerable_bad_request)
 			assert_int_equal(message.service.len, cases[i].service_len);
 			assert_int_equal(message.method.len, cases[i].method_len);
 		}
-	}
-}
-
-/* read() stays within a frame that cut() has not checked. */
-TEST(uncut_frame_is_read_within_its_bytes)
-{
-	unsigned char frame[32];
-	size_t len = hex_bytes("94 00 01 a4 6563686f 91 a5 68656c6c6f", frame, sizeof(frame));
-
-	for (size_t here = 0; here < len; here++) {
-		unsigned char *copy = malloc(here > 0 ? here : 1);
-		struct spokei_message message;
-		int result;
-
-		assert_non_null(copy);
-		memcpy(copy, frame, here);
-		result = spokei_wire_mprpc.read(&stream_limits, NULL, spokei_span(copy, here), NULL,
-						&message);
-		/* The arguments have not been checked. */
-		assert_true(here > 8 || result < 0);
-		free(copy);
 	}
 }

@@ -2,6 +2,7 @@
 /* Reads frames and messages of MessagePack-RPC, valid and invalid. */
 #include "tests/support/test.h"
 #include "tests/transport/stream.h"
+#include "tests/transport/wires.h"
 #include "transport/wire/mprpc.h"
 
 #include <stdlib.h>
@@ -168,8 +169,8 @@ TEST(reply_has_codec_msgpack_and_status_ok)
 	size_t len = hex_bytes("94 01 01 c0 2a", bytes, sizeof(bytes));
 	struct spokei_message message;
 
-	assert_int_equal(spokei_wire_mprpc.read(&stream_limits, NULL, spokei_span(bytes, len), NULL,
-						&message),
+	assert_int_equal(wire_read(&spokei_wire_mprpc, &stream_limits, NULL,
+				   spokei_span(bytes, len), NULL, &message),
 			 0);
 	assert_int_equal(message.codec, 27);
 	assert_int_equal(message.status, 20);
@@ -185,13 +186,13 @@ TEST(non_array_breaks_stream_at_first_byte)
 		unsigned char byte = (unsigned char)first;
 		struct spokei_cut cut = { 0 };
 		size_t len;
-		int result = spokei_wire_mprpc.cut(&stream_limits, &cut, spokei_span(&byte, 1),
-						   &len);
+		int result = wire_cut(&spokei_wire_mprpc, &stream_limits, &cut,
+				      spokei_span(&byte, 1), &len);
 
 		if (first == 0x90)
 			assert_int_equal(result, 0);
 		else
-			assert_int_equal(result, array ? SPOKEI_CUT_MORE : SPOKE_EPROTOCOL);
+			assert_int_equal(result, array ? SPOKEI_NEXT_MORE : SPOKE_EPROTOCOL);
 		assert_int_equal(spokei_wire_mprpc.knows(byte), known);
 	}
 }
@@ -233,11 +234,12 @@ static void assert_cuts(const struct shape *shape)
 		struct spokei_cut cut = { 0 };
 		size_t wanted;
 
-		assert_int_equal(spokei_wire_mprpc.cut(&stream_limits, &cut,
-						       spokei_span(bytes, here), &wanted),
-				 SPOKEI_CUT_MORE);
+		assert_int_equal(wire_cut(&spokei_wire_mprpc, &stream_limits, &cut,
+					  spokei_span(bytes, here), &wanted),
+				 SPOKEI_NEXT_MORE);
 		assert_true(wanted > here && wanted <= len);
-		assert_int_equal(spokei_wire_mprpc.cut(&stream_limits, &cut, stream.bytes, &wanted),
+		assert_int_equal(wire_cut(&spokei_wire_mprpc, &stream_limits, &cut, stream.bytes,
+					  &wanted),
 				 0);
 		assert_int_equal(wanted, len);
 		assert_false(cut.started);
@@ -283,7 +285,7 @@ TEST(three_frames_survive_every_cut)
 	message_line(events[2].read, &events[2].message, line, sizeof(line));
 	assert_string_equal(line, "reply 7 error 2 \"bad\\x20\"");
 	assert_int_equal(events[3].at, len);
-	assert_int_equal(events[3].cut, SPOKEI_CUT_MORE);
+	assert_int_equal(events[3].cut, SPOKEI_NEXT_MORE);
 	assert_null(stream_pieces(&stream, events, 4, stream_piece, &byte_by_byte));
 	for (size_t first = 1; first < len; first++) {
 		for (size_t second = 1; first + second < len; second++) {
@@ -303,13 +305,13 @@ TEST(cut_reads_no_byte_twice)
 	size_t wanted = 0;
 
 	for (size_t here = 1; here < len; here++) {
-		assert_int_equal(spokei_wire_mprpc.cut(&stream_limits, &cut,
-						       spokei_span(bytes, here), &wanted),
-				 SPOKEI_CUT_MORE);
+		assert_int_equal(wire_cut(&spokei_wire_mprpc, &stream_limits, &cut,
+					  spokei_span(bytes, here), &wanted),
+				 SPOKEI_NEXT_MORE);
 		memset(bytes, 0xc1, here); /* must not be read again: invalid from now on */
 	}
-	assert_int_equal(spokei_wire_mprpc.cut(&stream_limits, &cut, spokei_span(bytes, len),
-					       &wanted),
+	assert_int_equal(wire_cut(&spokei_wire_mprpc, &stream_limits, &cut, spokei_span(bytes, len),
+				  &wanted),
 			 0);
 	assert_int_equal(wanted, len);
 }

@@ -229,7 +229,7 @@ static void take(struct run *run, size_t len)
 	unsigned char *front;
 
 	assert_in_range(len, 0, copy_front(run, &front));
-	spokei_outlet_took(&run->outlet, run->wire, &run->limits, len);
+	spokei_outlet_took(&run->outlet, run->wire, len);
 	note_taken(run, len);
 	read_taken(run, front, len);
 	free(front);
@@ -370,10 +370,10 @@ TEST(waiting_control_frames_are_bounded)
 	message = make_request(1, 0);
 	assert_int_equal(put_message(&run, &message), 0);
 	/* Once the frames are taken, their memory is freed. */
-	spokei_outlet_took(&run.outlet, run.wire, &run.limits, CONTROL_MAX);
+	spokei_outlet_took(&run.outlet, run.wire, CONTROL_MAX);
 	assert_null(run.outlet.control.bytes);
 	assert_false(spokei_outlet_passed(&run.outlet, 0));
-	spokei_outlet_took(&run.outlet, run.wire, &run.limits, 1);
+	spokei_outlet_took(&run.outlet, run.wire, 1);
 	assert_true(spokei_outlet_passed(&run.outlet, 0));
 	stop(&run);
 }
@@ -406,7 +406,7 @@ static unsigned fill_with_want(const char *wire, uint64_t nth)
 		if (run.wire->probes)
 			failed += put_again(&message, 0);
 		if (i % 7 == 3)
-			spokei_outlet_took(&run.outlet, run.wire, &run.limits, 50);
+			spokei_outlet_took(&run.outlet, run.wire, 50);
 	}
 	/* Frames made in a buffer of their own: one that just fits, and one that does not. */
 	message = make_request(3, 2000);

@@ -7,6 +7,7 @@
 #include "tests/support/test.h"
 #include "tests/transport/dubbo_frames.h"
 #include "tests/transport/stream.h"
+#include "tests/transport/wires.h"
 #include "transport/wire/mprpc.h"
 
 #include <stdio.h>
@@ -221,8 +222,8 @@ TEST(timeout_is_written_with_all_digits)
 
 		message.timeout_ms = rows[i];
 		assert_same(bed, &spokei_wire_dubbo, message, &message);
-		assert_int_equal(spokei_wire_dubbo.read(&stream_limits, NULL, held(&bed->quick),
-							NULL, &read),
+		assert_int_equal(wire_read(&spokei_wire_dubbo, &stream_limits, NULL,
+					   held(&bed->quick), NULL, &read),
 				 0);
 		assert_int_equal(spoke_value_get(read.attachments, "timeout", &said), 0);
 		assert_int_equal(spoke_value_str(said, &digits), 0);
@@ -234,8 +235,8 @@ TEST(timeout_is_written_with_all_digits)
 	message.attachments = VALUE("\x81\xa7timeout\xa1"
 				    "9");
 	assert_same(bed, &spokei_wire_dubbo, message, &message);
-	assert_int_equal(spokei_wire_dubbo.read(&stream_limits, NULL, held(&bed->quick), NULL,
-						&message),
+	assert_int_equal(wire_read(&spokei_wire_dubbo, &stream_limits, NULL, held(&bed->quick),
+				   NULL, &message),
 			 0);
 	assert_true(message.timeout_ms == 9);
 }

@@ -84,29 +84,16 @@ static bool prefix_is_known(const unsigned char *at, size_t len)
 #define FIRST_CALL UINT64_C(0xdabbc00000000000)
 #define FIRST_REPLY UINT64_C(0xdabb001400000000)
 
-/* Checks the first `len` bytes of a header, which may be incomplete. Returns 0 (complete),
- * SPOKEI_CUT_MORE, SPOKEI_CUT_SKIP (complete; length above frame_max), SPOKE_EPROTOCOL, or
- * SPOKE_ETOOLARGE (a length above 2 GiB, or of an event above the limit). */
-static int head_read(const struct spokei_wire_limits *limits, struct spoke_span bytes,
-		     struct spokei_dubbo_head *ret)
+/* Returns whether the beginning of a frame is that of a header, which may be incomplete. */
+static inline bool begins_well(struct spoke_span bytes)
 {
-	const unsigned char *at = bytes.data;
-	uint64_t first = bytes.len < SPOKEI_DUBBO_HEAD_LEN ? 0 : spokei_get_64(at) & FIRST_MASK;
-	size_t body_len;
+	uint64_t first;
 
-	if (SPOKEI_UNLIKELY(first != FIRST_CALL && first != FIRST_REPLY)) {
-		if (!prefix_is_known(at, bytes.len))
-			return SPOKE_EPROTOCOL;
-		if (bytes.len < SPOKEI_DUBBO_HEAD_LEN)
-			return SPOKEI_CUT_MORE;
-	}
-	body_len = (size_t)spokei_get_32(at + 12);
-	if (at[2] & SPOKEI_DUBBO_EVENT && body_len > limits->event_max)
-		return SPOKE_ETOOLARGE;
-	*ret = spokei_dubbo_head_take(at);
-	if ((uint64_t)body_len + SPOKEI_DUBBO_HEAD_LEN > limits->frame_max)
-		return body_len > SKIP_MAX ? SPOKE_ETOOLARGE : SPOKEI_CUT_SKIP;
-	return 0;
+	if (SPOKEI_UNLIKELY(bytes.len < SPOKEI_DUBBO_HEAD_LEN))
+		return prefix_is_known(bytes.data, bytes.len);
+	first = spokei_get_64(bytes.data) & FIRST_MASK;
+	return SPOKEI_LIKELY(first == FIRST_CALL || first == FIRST_REPLY) ||
+	       prefix_is_known(bytes.data, SPOKEI_DUBBO_HEAD_LEN);
 }
 
 /* --- the wire
@@ -124,21 +111,10 @@ static bool dubbo_knows(unsigned char first)
 	return first == SPOKEI_DUBBO_MAGIC;
 }
 
-static int dubbo_cut(const struct spokei_wire_limits *limits, struct spokei_cut *cut,
-		     struct spoke_span bytes, size_t *ret_len)
+static size_t dubbo_length(struct spoke_span bytes)
 {
-	struct spokei_dubbo_head head;
-	int result = head_read(limits, bytes, &head);
-
-	(void)cut;
-	if (SPOKEI_UNLIKELY(result != 0)) {
-		*ret_len = SPOKEI_DUBBO_HEAD_LEN;
-		if (result == SPOKEI_CUT_SKIP)
-			*ret_len += head.body_len;
-		return result;
-	}
-	*ret_len = SPOKEI_DUBBO_HEAD_LEN + head.body_len;
-	return bytes.len < *ret_len ? SPOKEI_CUT_MORE : 0;
+	SPOKE_ASSERT(bytes.len >= SPOKEI_DUBBO_HEAD_LEN);
+	return SPOKEI_DUBBO_HEAD_LEN + spokei_dubbo_head_take(bytes.data).body_len;
 }
 
 /* Returns the kind of an event. In an unknown serialization, every two-way event is a heartbeat,
@@ -186,10 +162,10 @@ static void read_head(const struct spokei_dubbo_head *head, struct spokei_messag
 /* Ends the reading of a bad body: only the fields of the header are valid, whether it is swollen,
  * and the text that explains a bad request. A status counts without its text, which may be in an
  * unknown serialization. */
-static SPOKEI_NOINLINE int end_bad(struct spoke_span frame, int error,
+static SPOKEI_NOINLINE int end_bad(struct spoke_span bytes, int error,
 				   struct spokei_message *message)
 {
-	struct spokei_dubbo_head head = spokei_dubbo_head_take(frame.data);
+	struct spokei_dubbo_head head = spokei_dubbo_head_take(bytes.data);
 	struct spoke_span why = message->error_text;
 	const char *swollen = message->swollen;
 
@@ -202,41 +178,48 @@ static SPOKEI_NOINLINE int end_bad(struct spoke_span frame, int error,
 	return error;
 }
 
-/* Reads the beginning of a frame that is too long. */
-static SPOKEI_NOINLINE int read_part(const struct spokei_wire_limits *limits,
-				     const struct spokei_dubbo_head *head,
-				     struct spokei_message *message)
+/* Begins a frame that is longer than the limits allow. Events are not skipped, and lengths above
+ * 2 GiB are none. */
+static SPOKEI_NOINLINE int begin_long(const struct spokei_dubbo_head *head,
+				      struct spokei_message *message)
 {
-	if ((uint64_t)head->body_len + SPOKEI_DUBBO_HEAD_LEN <= limits->frame_max ||
-	    head->flags & SPOKEI_DUBBO_EVENT)
-		return SPOKE_EPROTOCOL;
+	if (head->flags & SPOKEI_DUBBO_EVENT || head->body_len > SKIP_MAX)
+		return SPOKE_ETOOLARGE;
 	read_head(head, message);
-	return SPOKE_ETOOLARGE;
+	return SPOKEI_NEXT_SKIP;
 }
 
-static int dubbo_read(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
-		      struct spoke_span frame, struct spokei_buffer *scratch,
+static int dubbo_next(struct spokei_reader *reader, struct spoke_span bytes,
 		      struct spokei_message *ret_message)
 {
+	const struct spokei_wire_limits *limits = reader->limits;
 	struct spokei_dubbo_head head;
 	struct spoke_span body;
-	int result;
+	int error;
 
-	/* cut() has checked the rest of the header. */
-	if (frame.len < SPOKEI_DUBBO_HEAD_LEN)
+	reader->len = SPOKEI_DUBBO_HEAD_LEN;
+	if (SPOKEI_UNLIKELY(!begins_well(bytes)))
 		return SPOKE_EPROTOCOL;
-	head = spokei_dubbo_head_take(frame.data);
-	if (SPOKEI_UNLIKELY(frame.len - SPOKEI_DUBBO_HEAD_LEN != head.body_len))
-		return read_part(limits, &head, ret_message);
-	body = spokei_span((const unsigned char *)frame.data + SPOKEI_DUBBO_HEAD_LEN,
+	if (SPOKEI_UNLIKELY(bytes.len < SPOKEI_DUBBO_HEAD_LEN))
+		return SPOKEI_NEXT_MORE;
+	head = spokei_dubbo_head_take(bytes.data);
+	reader->len += head.body_len;
+	if (SPOKEI_UNLIKELY((uint64_t)head.body_len + SPOKEI_DUBBO_HEAD_LEN > limits->frame_max ||
+			    (head.flags & SPOKEI_DUBBO_EVENT && head.body_len > limits->event_max)))
+		return begin_long(&head, ret_message);
+	if (SPOKEI_UNLIKELY(bytes.len < reader->len))
+		return SPOKEI_NEXT_MORE;
+	body = spokei_span((const unsigned char *)bytes.data + SPOKEI_DUBBO_HEAD_LEN,
 			   head.body_len);
 	read_head(&head, ret_message);
-	if (head.flags & SPOKEI_DUBBO_EVENT) {
+	if (SPOKEI_UNLIKELY(head.flags & SPOKEI_DUBBO_EVENT)) {
 		read_event(limits, &head, body, ret_message);
 		return 0;
 	}
-	result = spokei_dubbo_read_body(limits, memo, body, scratch, ret_message);
-	return SPOKEI_UNLIKELY(result != 0) ? end_bad(frame, result, ret_message) : 0;
+	error = spokei_dubbo_read_body(limits, reader->memo, body, &reader->scratch, ret_message);
+	if (SPOKEI_UNLIKELY(error != 0))
+		error = end_bad(bytes, error, ret_message);
+	return spokei_wire_read(reader, error);
 }
 
 /* Returns the body of an event to write: that of the message, or that of its kind in the codec. */
@@ -301,8 +284,8 @@ const struct spokei_wire spokei_wire_dubbo = {
 	.deadlines = true,
 	.attachments = true,
 	.knows = dubbo_knows,
-	.cut = dubbo_cut,
-	.read = dubbo_read,
+	.length = dubbo_length,
+	.next = dubbo_next,
 	.prefix = spokei_dubbo_write_prefix,
 	.write = dubbo_write,
 };

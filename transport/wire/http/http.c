@@ -436,25 +436,23 @@ static int end_refused(struct spokei_message *message, int status, const char *w
 	return SPOKE_EBADREQUEST;
 }
 
-int spokei_http_wire_read(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
-			  struct spoke_span frame, struct spokei_buffer *scratch,
-			  struct spokei_message *ret_message)
+static int read_on(struct spokei_reader *reader, struct spoke_span frame,
+		   struct spokei_message *ret_message)
 {
 	struct reading reading = {
-		.limits = limits,
-		.scratch = scratch,
+		.limits = reader->limits,
+		.scratch = &reader->scratch,
 		.message = ret_message,
 	};
 	int status;
 
-	(void)memo;
 	begin_message(ret_message);
 	if (frame.len == 0) {
 		ret_message->kind = SPOKEI_QUESTION;
 		ret_message->id = SPOKEI_HTTP_ID_CONTINUE;
 		return SPOKE_OK;
 	}
-	spokei_buffer_clear(scratch);
+	spokei_buffer_clear(&reader->scratch);
 	status = read_request(&reading, frame);
 	if (status == SPOKE_ENOMEM)
 		return SPOKE_ENOMEM;
@@ -468,14 +466,8 @@ int spokei_http_wire_read(const struct spokei_wire_limits *limits, struct spokei
 	return SPOKE_OK;
 }
 
-static int read_off(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
-		    struct spoke_span frame, struct spokei_buffer *scratch,
-		    struct spokei_message *ret_message)
+static int read_off(struct spokei_message *ret_message)
 {
-	(void)limits;
-	(void)memo;
-	(void)frame;
-	(void)scratch;
 	begin_message(ret_message);
 	ret_message->last = true;
 	return end_refused(ret_message, FORBIDDEN,
@@ -488,7 +480,7 @@ static int read_off(const struct spokei_wire_limits *limits, struct spokei_memo 
  * arrived, because nothing after it has a meaning: the reader finds the same reason, and marks the
  * request as the last one. */
 
-#define CUT_BODY 3
+#define CUT_BODY 4
 #define IDLE_NS UINT64_C(75000000000) /* HTTP has no heartbeats */
 #define HEAD_STEP 512u /* bytes of a head that are waited for at first; then twice as many */
 
@@ -505,12 +497,12 @@ static int need(const struct spokei_wire_limits *limits, size_t have, size_t nee
 {
 	*ret_len = needed < limits->frame_max ? needed : limits->frame_max;
 	if (have < *ret_len)
-		return SPOKEI_CUT_MORE;
+		return SPOKEI_NEXT_MORE;
 	*ret_len = have;
 	return 0;
 }
 
-/* Reads the head. Returns 0 if the request is refused, CUT_BODY if its body is next, CUT_MORE, or
+/* Reads the head. Returns 0 if the request is refused, CUT_BODY if its body is next, NEXT_MORE, or
  * EPROTOCOL. */
 static int cut_head(const struct spokei_wire_limits *limits, struct spokei_cut_http *state,
 		    struct spoke_span bytes, size_t *ret_len)
@@ -564,7 +556,7 @@ int spokei_http_cut_body(const struct spokei_wire_limits *limits, struct spokei_
 
 	if (!state->chunked) {
 		*ret_len = head_len + state->body_len;
-		return bytes.len >= *ret_len ? 0 : SPOKEI_CUT_MORE;
+		return bytes.len >= *ret_len ? 0 : SPOKEI_NEXT_MORE;
 	}
 	status = spokei_http_chunks_scan(&chunks, body.data, body.len < max ? body.len : max, max,
 					 &needed);
@@ -590,7 +582,7 @@ static int http_cut(const struct spokei_wire_limits *limits, struct spokei_cut *
 		cut->started = true;
 	}
 	status = spokei_http_cut_body(limits, &cut->http, bytes, ret_len);
-	if (status == SPOKEI_CUT_MORE && cut->http.expects && !cut->asked) {
+	if (status == SPOKEI_NEXT_MORE && cut->http.expects && !cut->asked) {
 		/* The reader makes an empty frame a question for status 100. */
 		cut->asked = true;
 		*ret_len = 0;
@@ -599,6 +591,29 @@ static int http_cut(const struct spokei_wire_limits *limits, struct spokei_cut *
 	if (status == 0)
 		cut->asked = false;
 	return status;
+}
+
+static int http_next(struct spokei_reader *reader, struct spoke_span bytes,
+		     struct spokei_message *ret_message)
+{
+	int status = http_cut(reader->limits, &reader->cut, bytes, &reader->len);
+
+	if (status != 0)
+		return status;
+	reader->cut.started = false;
+	bytes.len = reader->len;
+	return spokei_wire_read(reader, read_on(reader, bytes, ret_message));
+}
+
+static int off_next(struct spokei_reader *reader, struct spoke_span bytes,
+		    struct spokei_message *ret_message)
+{
+	int status = http_cut(reader->limits, &reader->cut, bytes, &reader->len);
+
+	if (status != 0)
+		return status;
+	reader->cut.started = false;
+	return spokei_wire_read(reader, read_off(ret_message));
 }
 
 /* This side sends no requests. */
@@ -621,8 +636,7 @@ const struct spokei_wire spokei_wire_http = {
 	.idle_ns = IDLE_NS,
 	.off = &spokei_wire_http_off,
 	.knows = http_knows,
-	.cut = http_cut,
-	.read = spokei_http_wire_read,
+	.next = http_next,
 	.prefix = http_prefix,
 	.write = spokei_http_wire_write,
 };
@@ -636,8 +650,7 @@ const struct spokei_wire spokei_wire_http_off = {
 	.in_order = true,
 	.idle_ns = IDLE_NS,
 	.knows = http_knows,
-	.cut = http_cut,
-	.read = read_off,
+	.next = off_next,
 	.prefix = http_prefix,
 	.write = spokei_http_wire_write,
 };

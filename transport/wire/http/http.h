@@ -14,7 +14,7 @@ extern const struct spokei_wire spokei_wire_http;
 /* Refuses each request with status 403, where HTTP is off. */
 extern const struct spokei_wire spokei_wire_http_off;
 
-/* Reads responses, for tools. It has no functions but cut() and read(), and cut->to_head tells it
+/* Reads responses, for tools. It has no function but next(), and cut.to_head tells it
  * which responses have no body. The id of a message is its status. They answer the requests in
  * their order, but for status 100 and the like, which are events. */
 extern const struct spokei_wire spokei_wire_http_replies;

@@ -17,13 +17,9 @@ static inline size_t spokei_http_body_max(const struct spokei_wire_limits *limit
 
 /* --- http.c */
 
-/* Finds the end of a body behind its head. Returns 0 if it is complete or refused, or CUT_MORE. */
+/* Finds the end of a body behind its head. Returns 0 if it is complete or refused, or NEXT_MORE. */
 int spokei_http_cut_body(const struct spokei_wire_limits *limits, struct spokei_cut_http *state,
 			 struct spoke_span bytes, size_t *ret_len);
-
-int spokei_http_wire_read(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
-			  struct spoke_span frame, struct spokei_buffer *scratch,
-			  struct spokei_message *ret_message);
 
 /* --- fields.c */
 

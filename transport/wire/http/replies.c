@@ -397,7 +397,7 @@ static bool read_lines(struct reply *reply)
 	return !reply->chunked || !reply->has_length;
 }
 
-/* Returns 0, CUT_MORE, or EPROTOCOL. */
+/* Returns 0, NEXT_MORE, or EPROTOCOL. */
 static int read_head(struct spoke_span bytes, struct reply *ret)
 {
 	static const char begin[] = "HTTP/1.";
@@ -413,7 +413,7 @@ static int read_head(struct spoke_span bytes, struct reply *ret)
 		head.len = REPLY_HEAD_MAX;
 	ret->head_len = find_head(head);
 	if (ret->head_len == 0)
-		return head.len < REPLY_HEAD_MAX ? SPOKEI_CUT_MORE : SPOKE_EPROTOCOL;
+		return head.len < REPLY_HEAD_MAX ? SPOKEI_NEXT_MORE : SPOKE_EPROTOCOL;
 	line_end = memchr(text, '\n', ret->head_len);
 	ret->fields = spokei_span(line_end + 1, ret->head_len - (size_t)(line_end + 1 - text));
 	if (!read_status(text, (size_t)(line_end - text), &ret->status) || !read_lines(ret))
@@ -435,7 +435,7 @@ static int replies_cut(const struct spokei_wire_limits *limits, struct spokei_cu
 
 	if (!cut->started) {
 		status = read_head(bytes, &reply);
-		if (status == SPOKEI_CUT_MORE)
+		if (status == SPOKEI_NEXT_MORE)
 			*ret_len = 2 * bytes.len;
 		if (status != 0)
 			return status;
@@ -558,9 +558,8 @@ static int read_attachments(const struct spokei_wire_limits *limits, struct spok
 	return spokei_http_fields_attach(limits, lines, fields.attachments, scratch);
 }
 
-static int replies_read(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
-			struct spoke_span frame, struct spokei_buffer *scratch,
-			struct spokei_message *ret_message)
+static int replies_read(const struct spokei_wire_limits *limits, struct spoke_span frame,
+			struct spokei_buffer *scratch, struct spokei_message *ret_message)
 {
 	struct spokei_http_chunks chunks = { 0, 0 };
 	struct spoke_span body;
@@ -569,7 +568,6 @@ static int replies_read(const struct spokei_wire_limits *limits, struct spokei_m
 	size_t needed;
 	int error = SPOKE_OK;
 
-	(void)memo;
 	spokei_message_clear(ret_message);
 	if (read_head(frame, &reply) != 0)
 		return SPOKE_EPROTOCOL;
@@ -598,6 +596,19 @@ static int replies_read(const struct spokei_wire_limits *limits, struct spokei_m
 	return SPOKE_OK;
 }
 
+static int replies_next(struct spokei_reader *reader, struct spoke_span bytes,
+			struct spokei_message *ret_message)
+{
+	int status = replies_cut(reader->limits, &reader->cut, bytes, &reader->len);
+
+	if (status != 0)
+		return status;
+	reader->cut.started = false;
+	bytes.len = reader->len;
+	return spokei_wire_read(reader,
+				replies_read(reader->limits, bytes, &reader->scratch, ret_message));
+}
+
 const struct spokei_wire spokei_wire_http_replies = {
 	.name = "http",
 	.id_first = 1,
@@ -605,6 +616,5 @@ const struct spokei_wire spokei_wire_http_replies = {
 	.deadlines = true,
 	.attachments = true,
 	.in_order = true,
-	.cut = replies_cut,
-	.read = replies_read,
+	.next = replies_next,
 };

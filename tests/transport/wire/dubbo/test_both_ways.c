@@ -9,6 +9,7 @@
 #include "tests/transport/recall.h"
 #include "tests/transport/stream.h"
 #include "tests/transport/translated.h"
+#include "tests/transport/wires.h"
 #include "transport/codec/codec.h"
 
 #include <string.h>
@@ -135,8 +136,8 @@ static bool goes_both_ways(struct recall *recall, const struct spokei_message *m
 		for (unsigned i = 0; i < 3 && difference == NULL; i++) /* also with a memo */
 			difference = recall_read(recall, frame);
 		if (difference == NULL)
-			assert_int_equal(spokei_wire_dubbo.read(&stream_limits, NULL, frame,
-								&recall->scratch[0], &read),
+			assert_int_equal(wire_read(&spokei_wire_dubbo, &stream_limits, NULL, frame,
+						   &recall->scratch[0], &read),
 					 0);
 		if (difference == NULL)
 			difference = translated_read(&stream_limits, frame, &read);

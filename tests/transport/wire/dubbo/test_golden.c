@@ -7,6 +7,7 @@
 #include "tests/core/memory.h"
 #include "tests/support/test.h"
 #include "tests/transport/dubbo_shapes.h"
+#include "tests/transport/wires.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -198,9 +199,9 @@ static void read_golden(const struct golden *golden, struct spokei_buffer *scrat
 	struct spokei_cut cut = { 0 };
 	size_t len;
 
-	assert_int_equal(spokei_wire_dubbo.cut(&limits, &cut, frame, &len), 0);
+	assert_int_equal(wire_cut(&spokei_wire_dubbo, &limits, &cut, frame, &len), 0);
 	assert_int_equal(len, golden->len);
-	assert_int_equal(spokei_wire_dubbo.read(&limits, NULL, frame, scratch, ret), 0);
+	assert_int_equal(wire_read(&spokei_wire_dubbo, &limits, NULL, frame, scratch, ret), 0);
 	assert_true(ret->id == golden->id);
 	assert_int_equal(ret->codec, golden->flags & 31);
 	assert_int_equal(ret->status, golden->status);

@@ -9,6 +9,7 @@
 #include "tests/transport/dubbo_frames.h"
 #include "tests/transport/golden_frames.h"
 #include "tests/transport/translated.h"
+#include "tests/transport/wires.h"
 #include "transport/wire/put.h"
 
 #include <stdlib.h>
@@ -71,9 +72,9 @@ static int read_message(const struct golden_frame *frame, const struct spokei_wi
 	struct spokei_cut cut = { 0 };
 	size_t len;
 
-	assert_int_equal(spokei_wire_dubbo.cut(with, &cut, bytes, &len), 0);
+	assert_int_equal(wire_cut(&spokei_wire_dubbo, with, &cut, bytes, &len), 0);
 	assert_int_equal(len, frame->len);
-	return spokei_wire_dubbo.read(with, NULL, bytes, &scratch, ret);
+	return wire_read(&spokei_wire_dubbo, with, NULL, bytes, &scratch, ret);
 }
 
 /* --- values */

@@ -3,6 +3,7 @@
 #include "tests/core/memory.h"
 #include "tests/support/test.h"
 #include "tests/transport/wire/http/requests.h"
+#include "tests/transport/wires.h"
 #include "transport/wire/http/http.h"
 #include "transport/wire/http/parts.h"
 #include "transport/wire/intake.h"
@@ -88,7 +89,7 @@ static void add_refusal(struct run *run, const struct spokei_message *message)
 {
 	unsigned status = message->id >> SPOKEI_HTTP_ID_STATUS & 0x3ff;
 
-	assert_int_equal(run->intake.error, SPOKE_EBADREQUEST);
+	assert_int_equal(run->intake.reader.error, SPOKE_EBADREQUEST);
 	assert_true(message->error_text.len > 0);
 	add(run, "%u", status);
 	if (!message->last || status == 417)
@@ -291,7 +292,7 @@ TEST(memory_may_fail_anywhere)
 			give(&run, bytes + at,
 			     sizeof(bytes) - 1 - at < 7 ? sizeof(bytes) - 1 - at : 7);
 		if (run.last == SPOKEI_INTAKE_BROKEN)
-			assert_int_equal(run.intake.error, SPOKE_ENOMEM);
+			assert_int_equal(run.intake.reader.error, SPOKE_ENOMEM);
 		else
 			assert_string_equal(run.log, "demo.Echo echo [1,\"a\"] {\"a\": \"b\"}\n"
 						     "s m [1] safe\n");
@@ -316,8 +317,8 @@ TEST(names_of_a_bad_path_are_not_given)
 		spokei_buffer_init(&scratch, &run.memory.env, 4096);
 		(void)snprintf(text, sizeof(text), "%s HTTP/1.1\r\nHost: localhost\r\n\r\n",
 			       lines[i]);
-		(void)spokei_http_wire_read(&limits, NULL, spokei_span(text, strlen(text)),
-					    &scratch, &message);
+		(void)wire_read(&spokei_wire_http, &limits, NULL, spokei_span(text, strlen(text)),
+				&scratch, &message);
 		assert_false(message.safe_only);
 		assert_int_equal(message.service.len, 0);
 		assert_int_equal(message.method.len, 0);
