@@ -31,9 +31,12 @@
 static void serve(void *arg, struct spokei_conn *conn, const struct spokei_message *message)
 {
 	struct spoke_provider *provider = arg;
+	const struct spokei_route *route = conn->found;
 
-	spokei_request_serve(provider->services, provider->filters, conn, message,
-			     &provider->spare);
+	if (SPOKEI_UNLIKELY(route == NULL))
+		route = spokei_request_route(provider->services, conn, message);
+	if (route)
+		spokei_request_run(route, provider->filters, conn, message, &provider->spare);
 }
 
 /* Callers that have to prove something, or are on a list, learn nothing here: browsers ask without

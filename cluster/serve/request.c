@@ -851,9 +851,9 @@ static void expire(struct spoke_request *request)
 		notify_error(request, SPOKE_EEXPIRED);
 }
 
-static void run(const struct spokei_route *route, const struct spokei_filters *filters,
-		struct spokei_conn *conn, const struct spokei_message *message,
-		struct spoke_request **spare)
+void spokei_request_run(const struct spokei_route *route, const struct spokei_filters *filters,
+			struct spokei_conn *conn, const struct spokei_message *message,
+			struct spoke_request **spare)
 {
 	struct spoke_engine *engine = conn->link->engine;
 	struct spoke_request *request;
@@ -929,30 +929,27 @@ static SPOKEI_NOINLINE void refuse_unserved(const struct spokei_routes *services
 		spokei_conn_dismiss(conn, SPOKE_STAT_CLOSED_AUTH, SPOKE_EFORBIDDEN);
 }
 
-void spokei_request_serve(struct spokei_routes *services, const struct spokei_filters *filters,
-			  struct spokei_conn *conn, const struct spokei_message *message,
-			  struct spoke_request **spare)
+const struct spokei_route *spokei_request_route(struct spokei_routes *services,
+						struct spokei_conn *conn,
+						const struct spokei_message *message)
 {
-	const struct spokei_route *route = conn->found;
-	bool has_service = true;
+	bool has_service;
+	const struct spokei_route *route = spokei_routes_find(services, message, &has_service);
 
-	if (route == NULL) {
-		route = spokei_routes_find(services, message, &has_service);
-		if (message->safe_only && route && !is_safe(route)) {
-			refuse_unserved(services, conn, message, SPOKE_EUNSUPPORTED,
-					"GET is for methods that are marked as safe; send a POST");
-			return;
-		}
-		conn->found = route;
-	}
 	if (route == NULL) {
 		refuse_unserved(services, conn, message, SPOKE_ENOSERVICE,
 				has_service ? "the service has no such method"
 					    : "there is no such service here (name, version and "
 					      "group count)");
-		return;
+		return NULL;
 	}
-	run(route, filters, conn, message, spare);
+	if (message->safe_only && !is_safe(route)) {
+		refuse_unserved(services, conn, message, SPOKE_EUNSUPPORTED,
+				"GET is for methods that are marked as safe; send a POST");
+		return NULL;
+	}
+	conn->found = route;
+	return route;
 }
 
 void spokei_request_serve_pushed(void *route, struct spokei_conn *conn,
@@ -960,7 +957,7 @@ void spokei_request_serve_pushed(void *route, struct spokei_conn *conn,
 {
 	struct spoke_request *spare = NULL;
 
-	run(route, &no_filters, conn, message, &spare);
+	spokei_request_run(route, &no_filters, conn, message, &spare);
 	spokei_request_free(spare);
 }
 

@@ -13,13 +13,20 @@ struct spokei_conn;
 struct spokei_filters;
 struct spokei_link;
 struct spokei_message;
+struct spokei_route;
 struct spokei_routes;
 
-/* Serves a request of a connection: finds the handler and runs it, or refuses. *spare: memory of a
- * request that was answered, for the next; or NULL. */
-void spokei_request_serve(struct spokei_routes *services, const struct spokei_filters *filters,
-			  struct spokei_conn *conn, const struct spokei_message *message,
-			  struct spoke_request **spare);
+/* Finds the route of a request, and notes it at the connection for its repeats. Returns NULL after
+ * refusing the request. */
+const struct spokei_route *spokei_request_route(struct spokei_routes *services,
+						struct spokei_conn *conn,
+						const struct spokei_message *message);
+
+/* Runs the handler, or refuses. *spare: memory of a request that was answered, for the next; or
+ * NULL. */
+void spokei_request_run(const struct spokei_route *route, const struct spokei_filters *filters,
+			struct spokei_conn *conn, const struct spokei_message *message,
+			struct spoke_request **spare);
 
 /* Returns whether there is such a method, and it is not marked as safe. */
 bool spokei_request_is_unsafe(struct spokei_routes *services, const struct spokei_message *message);

@@ -233,14 +233,14 @@ static inline bool spokei_engine_late_for(const struct spoke_engine *engine, uin
  * socket for as long as the turn is late, and its sender may have given up. */
 static inline uint64_t spokei_engine_deadline(const struct spoke_engine *engine, int64_t timeout_ms)
 {
-	const uint64_t ns_per_ms = 1000000;
+	const int64_t ns_per_ms = 1000000;
 	uint64_t held_up_ns = spokei_engine_late(engine) ? engine->late_ns : 0;
-	uint64_t left_ms = (uint64_t)timeout_ms;
 	uint64_t left_ns;
 
-	if (timeout_ms <= 0 || left_ms > (UINT64_MAX - engine->begin_ns) / ns_per_ms)
+	/* The times of a clock are below INT64_MAX. */
+	if (timeout_ms <= 0 || timeout_ms > INT64_MAX / ns_per_ms)
 		return UINT64_MAX;
-	left_ns = left_ms * ns_per_ms;
+	left_ns = (uint64_t)(timeout_ms * ns_per_ms);
 	return engine->begin_ns + (left_ns > held_up_ns ? left_ns - held_up_ns : 0);
 }
 

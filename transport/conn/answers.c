@@ -10,33 +10,29 @@
 #define TEXT_MAX 160u         /* bytes of an explanation */
 #define SERVING_ROOM_IDLE 64u /* entries that an idle connection may keep */
 
-/* The fields of a request that its reply repeats. */
-struct reply_to {
-	uint64_t id;
-	uint8_t codec;
-	bool bare;
-};
-
-static int put(struct spokei_conn *conn, const struct reply_to *to, struct spokei_message *message)
+static int put(struct spokei_conn *conn, struct spokei_message *message)
 {
 	int error;
 
 	message->kind = SPOKEI_REPLY;
-	message->id = to->id;
-	message->codec = to->codec;
 	/* Without attachments the shorter form is used. */
-	message->bare = to->bare || message->attachments.len == 0;
+	message->bare |= message->attachments.len == 0;
 	error = spokei_conn_put(conn, message, message->value.len);
-	if (error == 0)
-		spokei_conn_answered(conn);
+	if (error == 0 && SPOKEI_UNLIKELY(spokei_conn_is_full(conn, conn->link->limits.out_high)))
+		spokei_conn_pause(conn);
 	return error;
 }
 
 /* Sends an error in place of a reply that cannot be sent. */
-static SPOKEI_NOINLINE int explain_reply(struct spokei_conn *conn, const struct reply_to *to,
+static SPOKEI_NOINLINE int explain_reply(struct spokei_conn *conn,
 					 const struct spokei_message *message, int error)
 {
-	struct spokei_message instead = { .error = SPOKE_ETOOLARGE, .last = message->last };
+	struct spokei_message instead = {
+		.id = message->id,
+		.codec = message->codec,
+		.error = SPOKE_ETOOLARGE,
+		.last = message->last,
+	};
 	const char *why = spoke_strerror(error);
 	char text[TEXT_MAX];
 
@@ -52,21 +48,22 @@ static SPOKEI_NOINLINE int explain_reply(struct spokei_conn *conn, const struct 
 	}
 	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_REPLIES_TOO_LARGE);
 	instead.error_text = spokei_span(why, strlen(why));
-	return put(conn, to, &instead);
+	return put(conn, &instead);
 }
 
 /* Sends the reply, or an error that explains why it cannot be sent; closes a connection that takes
  * nothing. */
-static void answer(struct spokei_conn *conn, const struct reply_to *to,
-		   struct spokei_message *message)
+static void answer(struct spokei_conn *conn, struct spokei_message *message)
 {
 	int error;
 
 	if (conn->state == SPOKEI_CONN_CLOSED || spokei_conn_unwritable(conn))
 		return;
-	error = put(conn, to, message);
-	if (error != 0 && error != SPOKE_ENOMEM && error != SPOKE_ELIMIT)
-		error = explain_reply(conn, to, message, error);
+	error = put(conn, message);
+	if (SPOKEI_LIKELY(error == 0))
+		return;
+	if (error != SPOKE_ENOMEM && error != SPOKE_ELIMIT)
+		error = explain_reply(conn, message, error);
 	if (error == SPOKE_ELIMIT)
 		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_SLOW, SPOKE_ESLOW);
 	else if (error)
@@ -84,13 +81,14 @@ static bool is_last(struct spokei_conn *conn)
 void spokei_conn_reply(struct spokei_conn *conn, const struct spokei_message *request,
 		       struct spokei_message *message)
 {
-	struct reply_to to = { request->id, request->codec, request->bare };
-
+	message->id = request->id;
+	message->codec = request->codec;
+	message->bare = request->bare;
 	/* A question may come before its request. */
 	if (SPOKEI_UNLIKELY(conn->ending) && request->kind == SPOKEI_REQUEST)
 		message->last = is_last(conn);
 	if (request->two_way)
-		answer(conn, &to, message);
+		answer(conn, message);
 }
 
 void spokei_conn_note_refused(struct spokei_conn *conn, const struct spokei_message *request,
@@ -166,13 +164,20 @@ int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
 	return 0;
 }
 
+/* Makes the message the reply to a registered request. */
+static void address(struct spokei_message *message, const struct spokei_serving *serving)
+{
+	message->id = serving->id;
+	message->codec = serving->codec;
+	message->bare = serving->bare;
+}
+
 /* Answers a request whose successors wait for that, and goes on with them, unless too many bytes
  * are queued. */
-static SPOKEI_NOINLINE void answer_turn(struct spokei_conn *conn, const struct reply_to *to,
-					struct spokei_message *message)
+static SPOKEI_NOINLINE void answer_turn(struct spokei_conn *conn, struct spokei_message *message)
 {
 	message->last = is_last(conn);
-	answer(conn, to, message);
+	answer(conn, message);
 	if (conn->state == SPOKEI_CONN_CLOSED || conn->paused & SPOKEI_PAUSED_FULL)
 		return;
 	if (spokei_conn_has_next(conn) || spokei_stream_pending(&conn->stream) > 0)
@@ -184,18 +189,18 @@ static SPOKEI_NOINLINE void answer_turn(struct spokei_conn *conn, const struct r
 void spokei_conn_answer(struct spokei_serving *serving, struct spokei_message *message)
 {
 	struct spokei_conn *conn = serving->conn;
-	struct reply_to to = { serving->id, serving->codec, serving->bare };
 	bool two_way = serving->two_way;
 
 	if (conn == NULL) {
 		spokei_conn_leave_orphans(serving);
 		return;
 	}
+	address(message, serving);
 	forget(serving);
 	if (SPOKEI_UNLIKELY(conn->wire->in_order))
-		answer_turn(conn, &to, message);
+		answer_turn(conn, message);
 	else if (two_way)
-		answer(conn, &to, message);
+		answer(conn, message);
 	if (conn->ending)
 		spokei_run_settling(spokei_conn_engine(conn), &conn->settle);
 }
@@ -221,12 +226,12 @@ void spokei_conn_expire(struct spokei_conn *conn)
 		.error_text = spokei_span(why, sizeof(why) - 1),
 	};
 	struct spokei_serving *serving = first_serving(&conn->servings);
-	struct reply_to to = { serving->id, serving->codec, serving->bare };
 
+	address(&message, serving);
 	abandon(conn, serving);
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
-	answer_turn(conn, &to, &message);
+	answer_turn(conn, &message);
 	if (conn->ending)
 		spokei_run_settling(spokei_conn_engine(conn), &conn->settle);
 }

@@ -107,10 +107,18 @@ static inline bool spokei_conn_queues(const struct spokei_conn *conn, size_t her
 /* Watches for the events that the state requires. */
 void spokei_conn_watch(struct spokei_conn *conn);
 
-/* A reply was queued: a peer that does not read its replies may not send more requests. Calls do
- * not count, because two sides that both stop reading until they are written would wait for ever.
- */
-void spokei_conn_answered(struct spokei_conn *conn);
+/* Returns whether so much output waits that nothing is read. `high`: the link's limit. */
+static inline bool spokei_conn_is_full(const struct spokei_conn *conn, size_t high)
+{
+	if (SPOKEI_UNLIKELY(conn->unproven))
+		return spokei_conn_queues(conn, spokei_outlet_len(&conn->out), SPOKEI_UNPROVEN_OUT);
+	return spokei_conn_queues(conn, spokei_buffer_len(&conn->out.out), high);
+}
+
+/* Begins a pause after a reply: a peer that does not read its replies may not send more requests.
+ * Calls do not count, because two sides that both stop reading until they are written would wait
+ * for ever. */
+void spokei_conn_pause(struct spokei_conn *conn);
 
 /* Returns whether bytes after the request that is served have been read. */
 static inline bool spokei_conn_has_next(const struct spokei_conn *conn)

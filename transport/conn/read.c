@@ -299,8 +299,8 @@ static void deliver_probe(struct spokei_conn *conn, const struct spokei_message 
 	if (spokei_outlet_put_control(&conn->out, conn->wire, &conn->link->limits.wire, &answer))
 		return;
 	spokei_conn_wrote(conn, spokei_outlet_len(&conn->out) - before);
-	if (conn->unproven)
-		spokei_conn_answered(conn);
+	if (conn->unproven && spokei_conn_is_full(conn, conn->link->limits.out_high))
+		spokei_conn_pause(conn);
 }
 
 /* A question that the wire answers by the id, and by what its method takes. */
@@ -374,30 +374,32 @@ static void await_answer(struct spokei_conn *conn, enum spokei_kind kind)
 		(void)spokei_conn_ask(conn);
 }
 
-static void deliver(struct spokei_conn *conn, const struct spokei_message *message, int error)
+/* Takes a message as a sign of life. Returns whether the connection is still there. */
+static SPOKEI_NOINLINE bool note_life(struct spokei_conn *conn, enum spokei_kind kind)
+{
+	if (conn->heard == SPOKEI_HEARD_NOTHING)
+		first_message(conn);
+	if (conn->state != SPOKEI_CONN_CLOSED && conn->heard < SPOKEI_HEARD_ANSWER)
+		await_answer(conn, kind);
+	return conn->state != SPOKEI_CONN_CLOSED;
+}
+
+/* Returns whether a message of this kind says something new about the peer. */
+static inline bool is_news(const struct spokei_conn *conn, enum spokei_kind kind)
+{
+	if (kind == SPOKEI_REQUEST)
+		return conn->heard == SPOKEI_HEARD_NOTHING || conn->doubted;
+	return conn->heard < SPOKEI_HEARD_ANSWER;
+}
+
+static SPOKEI_NOINLINE void deliver_event(struct spokei_conn *conn,
+					  const struct spokei_message *message)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);
 
-	spokei_count(engine, SPOKE_STAT_MESSAGES_READ);
-	if (conn->heard == SPOKEI_HEARD_NOTHING) {
-		first_message(conn);
-		if (conn->state == SPOKEI_CONN_CLOSED)
-			return;
-	}
-	if (conn->heard < SPOKEI_HEARD_ANSWER) {
-		await_answer(conn, message->kind);
-		if (conn->state == SPOKEI_CONN_CLOSED)
-			return;
-	}
 	switch (message->kind) {
 	case SPOKEI_REPLY:
-		deliver_reply(conn, message, error);
-		return;
 	case SPOKEI_REQUEST:
-		if (error)
-			deliver_bad_request(conn, message, error);
-		else
-			deliver_request(conn, message);
 		return;
 	case SPOKEI_PROBE:
 		deliver_probe(conn, message);
@@ -419,6 +421,23 @@ static void deliver(struct spokei_conn *conn, const struct spokei_message *messa
 		deliver_question(conn, message);
 		return;
 	}
+}
+
+/* `error`: why the body is bad, or 0. */
+static inline void deliver(struct spokei_conn *conn, const struct spokei_message *message,
+			   int error)
+{
+	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_MESSAGES_READ);
+	if (SPOKEI_UNLIKELY(is_news(conn, message->kind)) && !note_life(conn, message->kind))
+		return;
+	if (message->kind == SPOKEI_REPLY)
+		deliver_reply(conn, message, error);
+	else if (SPOKEI_UNLIKELY(message->kind != SPOKEI_REQUEST))
+		deliver_event(conn, message);
+	else if (SPOKEI_UNLIKELY(error != 0))
+		deliver_bad_request(conn, message, error);
+	else
+		deliver_request(conn, message);
 }
 
 /* --- programs that speak another protocol, by the first bytes that they send */
@@ -538,37 +557,36 @@ static bool take_in(struct spokei_conn *conn, struct spoke_span *bytes)
 
 	if (SPOKEI_UNLIKELY(conn->stream.layered))
 		early = early_layered(conn);
-	for (;;) {
+	do {
+		int error = 0;
+
 		switch (spokei_intake_next(&conn->in, bytes, &message)) {
 		case SPOKEI_INTAKE_MORE:
 			return any;
 		case SPOKEI_INTAKE_MESSAGE:
-			deliver(conn, &message, 0);
 			break;
 		case SPOKEI_INTAKE_BAD_BODY:
-			if (SPOKEI_UNLIKELY(conn->unproven) && conn->in.too_long > 0) {
-				spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_LARGE,
-						       SPOKE_EPROTOCOL);
-				return any;
-			}
-			deliver(conn, &message, conn->in.reader.error);
-			break;
+			error = conn->in.reader.error;
+			if (SPOKEI_LIKELY(!conn->unproven) || conn->in.too_long == 0)
+				break;
+			spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_LARGE, SPOKE_EPROTOCOL);
+			return any;
 		case SPOKEI_INTAKE_BROKEN:
 			end_broken(conn, bytes);
 			return any;
 		}
 		any = true;
+		deliver(conn, &message, error);
 		/* A handler has forked: the rest is for the parent. */
 		if (SPOKEI_UNLIKELY(spokei_engine_forked(spokei_conn_engine(conn))))
-			return any;
+			break;
 		if (SPOKEI_UNLIKELY(spokei_buffer_len(&conn->out.out) >= early)) {
 			spokei_conn_write_early(conn);
 			if (!conn->stream.kind->prompt)
 				early *= EARLY_MORE;
 		}
-		if (conn->state == SPOKEI_CONN_CLOSED || conn->paused)
-			return any;
-	}
+	} while (conn->state != SPOKEI_CONN_CLOSED && !conn->paused);
+	return any;
 }
 
 /* Returns whether the peer waits for anything. A side that only calls need not send its unwritten

@@ -332,26 +332,13 @@ void spokei_conn_watch(struct spokei_conn *conn)
 	spokei_stream_watch(&conn->stream, io);
 }
 
-/* Returns whether enough output waits that nothing is read. */
-static inline bool is_full(const struct spokei_conn *conn)
+void spokei_conn_pause(struct spokei_conn *conn)
 {
-	if (SPOKEI_UNLIKELY(conn->unproven))
-		return spokei_conn_queues(conn, spokei_outlet_len(&conn->out), SPOKEI_UNPROVEN_OUT);
-	return spokei_conn_queues(conn, spokei_buffer_len(&conn->out.out),
-				  conn->link->limits.out_high);
-}
-
-void spokei_conn_answered(struct spokei_conn *conn)
-{
-	const struct spokei_link *link = conn->link;
-
-	if (!is_full(conn))
-		return;
 	spokei_task_drop(&conn->resume); /* also if the end of the pause has queued the task */
 	if (conn->paused & SPOKEI_PAUSED_FULL)
 		return;
 	conn->paused |= SPOKEI_PAUSED_FULL;
-	spokei_count(link->engine, SPOKE_STAT_READS_PAUSED);
+	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_READS_PAUSED);
 	spokei_conn_watch(conn);
 }
 
@@ -359,7 +346,8 @@ static void unpause(struct spokei_conn *conn)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);
 
-	if (SPOKEI_UNLIKELY(conn->unproven) && is_full(conn))
+	if (SPOKEI_UNLIKELY(conn->unproven) &&
+	    spokei_conn_is_full(conn, conn->link->limits.out_high))
 		return;
 	if (conn->paused & SPOKEI_PAUSED_TURN && conn->serving_count > 0) {
 		conn->paused = SPOKEI_PAUSED_TURN; /* the answer ends the pause */

@@ -7,7 +7,7 @@
 BEGIN {
 	SLACK = 0.5
 	SLACK_COLD = 2
-	HESSIAN2_MAX = 1.20
+	HESSIAN2_MAX = 1.25
 }
 NR == FNR {
 	if ($1 == "made by")
