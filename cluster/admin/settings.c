@@ -118,10 +118,20 @@ static bool is_of_lists(enum spokei_key key)
 	return key == SPOKEI_KEY_REGISTRY_CACHE || key == SPOKEI_KEY_REGISTRY_PROTECT;
 }
 
-/* Is the key about requests, although it stands in a section of a service, too? */
+/* Is the key for providers only, although it stands in a section of a service, too? */
 static bool is_of_requests(enum spokei_key key)
 {
-	return key == SPOKEI_KEY_EXECUTES || key == SPOKEI_KEY_EXECUTES_TPS;
+	const unsigned sections = spokei_key_row(key)->sections;
+
+	return (sections & 1u << SPOKEI_IN_PROVIDER) != 0 &&
+	       (sections & 1u << SPOKEI_IN_CONSUMER) == 0;
+}
+
+/* Is there no default, because without the key programs choose? */
+static bool is_of_programs(enum spokei_key key)
+{
+	return key == SPOKEI_KEY_LISTEN || key == SPOKEI_KEY_COMET_LISTEN ||
+	       key == SPOKEI_KEY_ADMIN;
 }
 
 static bool has_key(const struct owner *owner, enum spokei_key key)
@@ -133,7 +143,7 @@ static bool has_key(const struct owner *owner, enum spokei_key key)
 
 	if ((sections & owner->sections) == 0 || (sections & owner->within) != owner->within)
 		return false;
-	if (key == SPOKEI_KEY_LISTEN || key == SPOKEI_KEY_COMET_LISTEN || key == SPOKEI_KEY_ADMIN)
+	if (is_of_programs(key) && values->from[key] == SPOKEI_FROM_DEFAULT)
 		return false;
 	if (owner->calls ? is_of_requests(key) : is_of_lists(key))
 		return false;
@@ -209,13 +219,11 @@ static struct owner owner_of(const char *kind, const struct spokei_settings *set
 	};
 }
 
-/* A method lies over its owner. */
-static struct owner part_of(const char *kind, const struct spokei_settings *settings,
-			    const struct spokei_key_values *values)
+/* A method lies over its owner. The caller sets the values. */
+static struct owner part_of(const char *kind, const struct spokei_settings *settings)
 {
 	struct owner owner = owner_of(kind, settings);
 
-	owner.values = values;
 	owner.above = &settings->in_force;
 	owner.sections = 1u << SPOKEI_IN_METHOD;
 	return owner;
@@ -229,7 +237,7 @@ static void show_method(struct report *report, const struct spokei_consumer_view
 	const struct spokei_method_name name = { method->service, method->name };
 	char text[VALUE];
 	struct spokei_key_values values;
-	struct owner owner = part_of("method", &view->all->keys, &values);
+	struct owner owner = part_of("method", &view->all->keys);
 
 	owner.calls = &method->settings;
 	(void)snprintf(text, sizeof(text), "%.*s.%s", (int)method->service.len,
@@ -238,6 +246,7 @@ static void show_method(struct report *report, const struct spokei_consumer_view
 	if (!may_compare(report) ||
 	    spokei_settings_method_values(view->all, &name, &method->said, &values))
 		return;
+	owner.values = &values;
 	show_owner(report, &owner);
 }
 
@@ -257,13 +266,13 @@ static void show_consumer(struct report *report, struct spokei_member *member)
 /* --- providers */
 
 static void show_handler(struct report *report, const struct spokei_provider_view *view,
-			 const struct spokei_route *route)
+			 const struct spokei_route *route, const struct spokei_key_values *above)
 {
 	const struct spoke_span service = route->service->name;
 	const struct spoke_span method = route->method;
 	char name[VALUE + SPOKEI_SERVICE_KEY_MAX];
 	struct spokei_key_values values;
-	struct owner owner = part_of("handler", &view->settings->keys, &values);
+	struct owner owner = part_of("handler", &view->settings->keys);
 
 	if (!may_compare(report))
 		return;
@@ -272,16 +281,38 @@ static void show_handler(struct report *report, const struct spokei_provider_vie
 		       method.len ? (int)method.len : 1,
 		       method.len ? (const char *)method.data : "*");
 	owner.name = spokei_span_of(name);
+	owner.above = above;
 	owner.within = 1u << SPOKEI_IN_PROVIDER;
 	spokei_settings_route(&view->settings->keys, route, &values);
+	owner.values = &values;
 	show_owner(report, &owner);
+}
+
+/* A service lies over its provider, and its handlers over it. */
+static void show_service(struct report *report, const struct spokei_provider_view *view,
+			 const struct spokei_service *service)
+{
+	const struct spokei_method_name name = { service->name, "" };
+	struct spokei_key_values values;
+	struct owner owner = part_of("service", &view->settings->keys);
+
+	if (!may_compare(report) ||
+	    spokei_settings_read_method(&view->settings->keys, &name, NULL, &values))
+		return;
+	owner.name = service->name;
+	owner.values = &values;
+	owner.sections = 1u << SPOKEI_IN_SERVICE;
+	owner.within = 1u << SPOKEI_IN_PROVIDER;
+	show_owner(report, &owner);
+	for (size_t i = 0; i < service->count; i++)
+		show_handler(report, view, &service->routes[i], &values);
 }
 
 static void show_provider(struct report *report, struct spokei_member *member)
 {
 	const struct spoke_provider *provider = spokei_provider_of(member);
 	const struct spokei_provider_view view = spokei_provider_look(provider);
-	const struct spoke_list *all = &view.services->all;
+	const struct spokei_service *service = NULL;
 	char address[SPOKEI_PLACES_SHOWN] = "";
 	struct owner owner = owner_of("provider", &view.settings->keys);
 
@@ -289,24 +320,19 @@ static void show_provider(struct report *report, struct spokei_member *member)
 		(void)spoke_provider_address(provider, 0, address, sizeof(address));
 	owner.name = spokei_span_of(address);
 	show_owner(report, &owner);
-	for (struct spoke_list *node = all->next; node != all; node = node->next) {
-		const struct spokei_service *service =
-			spoke_container_of(node, struct spokei_service, node);
-
-		for (size_t i = 0; i < service->count; i++)
-			show_handler(report, &view, &service->routes[i]);
-	}
+	while ((service = spokei_routes_next(view.services, service)) != NULL)
+		show_service(report, &view, service);
 }
 
 /* --- the engine */
 
-static void set_number(struct spokei_key_values *values, enum spokei_key key, uint64_t number)
+static void set_number(struct spokei_key_values *values, enum spokei_key key, uint64_t number,
+		       uint64_t preset)
 {
-	if (number == values->of[key])
+	if (number == values->of[key] && values->from[key] == SPOKEI_FROM_FILE)
 		return;
-	spokei_keys_put(values, key, number, SPOKEI_FROM_CODE, 0);
-	if (number == spokei_key_row(key)->option.preset)
-		values->from[key] = SPOKEI_FROM_DEFAULT;
+	spokei_keys_put(values, key, number,
+			number == preset ? SPOKEI_FROM_DEFAULT : SPOKEI_FROM_CODE, 0);
 }
 
 /* The engine does not know a file, so its options come from one that has the same number, else from
@@ -314,6 +340,7 @@ static void set_number(struct spokei_key_values *values, enum spokei_key key, ui
 static void show_engine(struct report *report)
 {
 	const struct spoke_engine_options *options = spokei_engine_options(report->engine);
+	const struct spokei_log *log = report->engine->log;
 	struct spokei_key_values values;
 	const struct owner owner = {
 		.kind = "engine",
@@ -329,9 +356,11 @@ static void show_engine(struct report *report)
 		const struct spokei_field *field = spokei_key_field(i, SPOKEI_AT_ENGINE);
 
 		if (field && spokei_field_get(field, options))
-			set_number(&values, i, spokei_field_get(field, options));
+			set_number(&values, i, spokei_field_get(field, options),
+				   spokei_key_row(i)->option.preset);
 	}
-	set_number(&values, SPOKEI_KEY_LOG, report->engine->log->level_max);
+	set_number(&values, SPOKEI_KEY_LOG, log->off ? SPOKE_LOG_DEBUG + 1u : log->level_max,
+		   spokei_log_preset(log));
 	show_owner(report, &owner);
 }
 

@@ -4,14 +4,15 @@
  *
  *     "files": [{ "name", "reloads", "ago_ms" (null: was not reloaded), "error" ("": the last
  *         reload succeeded), "text": its first message, "messages": their number }]
- *     "owners": [{ "kind" ("engine", "consumer", "method", "provider", "handler",
- *         "gateway", "leases"), "name",
+ *     "owners": [{ "kind" ("engine", "consumer", "method", "provider", "service",
+ *         "handler", "gateway", "leases"), "name",
  *         "file" ("": none), "settings": [{ "key", "value", "origin" ("default", "provider",
  *         "file", "URL", "code", "rule"), "line" (only of a file) }] }]
  *     "more": owners omitted
  *
- * A method has only the settings that differ from those of its consumer, and a handler only those
- * that differ from its provider's. Secrets appear as "***".
+ * A method has only the settings that differ from those of its consumer, a service only those that
+ * differ from its provider's, and a handler only those that differ from its service's. Secrets
+ * appear as "***".
  */
 #ifndef SPOKEI_CLUSTER_ADMIN_SETTINGS_H
 #define SPOKEI_CLUSTER_ADMIN_SETTINGS_H

@@ -493,14 +493,21 @@ static int use(struct spoke_config *config)
 
 /* --- reload */
 
-/* A level that the file no longer sets stays. */
-static void set_log(const struct spoke_config *config, struct spoke_engine *engine)
+/* Returns the level of the log that the file sets; NULL: it sets none. */
+static const char *log_of(const struct spoke_config *config)
 {
 	struct spoke_engine_options options = { .log = NULL };
 
 	spoke_config_engine(config, &options);
-	if (engine && options.log)
-		(void)!spoke_engine_log(engine, options.log);
+	return options.log;
+}
+
+static void set_log(struct spoke_engine *engine, const char *level, bool removed)
+{
+	if (level)
+		(void)!spoke_engine_log(engine, level);
+	else if (removed)
+		spokei_log_reset(engine->log);
 }
 
 static void begin(struct spoke_config *config)
@@ -532,6 +539,7 @@ static int finish(struct spoke_config *config, spoke_config_message_fn told, voi
 {
 	struct listener listener = { config, told, arg };
 	struct spokei_config_reading *reading = &config->reading;
+	const char *former = log_of(config);
 	int error = reading->error;
 
 	config->news.sentences = 0;
@@ -546,8 +554,8 @@ static int finish(struct spoke_config *config, spoke_config_message_fn told, voi
 		tell_changes(&listener, &config->first, &reading->file, true);
 		error = use(config);
 	}
-	if (error == SPOKE_OK)
-		set_log(config, spokei_config_engine(config));
+	if (error == SPOKE_OK && spokei_config_engine(config))
+		set_log(spokei_config_engine(config), log_of(config), former != NULL);
 	config->news.error = error;
 	return error;
 }

@@ -501,8 +501,9 @@ SETTING(POOL_QUEUE, "pool.queue", COUNT, ENGINE,
 	"requests that wait for such a thread; more are refused",
 	RANGE(1, SPOKE_POOL_QUEUE_MAX), PRESET(SPOKE_POOL_QUEUE),
 	FIELDS(AT(ENGINE, pool_queue)))
-SETTING(LOG, "log", NAME, ENGINE, "least severe lines to log",
-	LIVE, NAMES(log_level_name), PRESET(SPOKE_LOG_INFO))
+SETTING(LOG, "log", NAME, ENGINE,
+	"least severe lines to log; without this key a program's own hook begins with info",
+	LIVE, NAMES(log_level_name), PRESET(SPOKE_LOG_WARN))
 SETTING(ADMIN, "admin", TEXT, ENGINE,
 	"address of the admin page; https:// before it: over TLS, as [provider]",
 	RANGE(1, TEXT_MAX), CHECK(check_admin))

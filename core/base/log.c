@@ -23,12 +23,22 @@ typedef void (*hook_fn)(void *ctx, const struct spoke_log_line *line);
 
 void spokei_log_init(struct spokei_log *log, const struct spoke_env *env, uint64_t now_ns)
 {
-	*log = (struct spokei_log){
-		.env = env,
-		.level_max = env->log ? SPOKE_LOG_INFO : SPOKE_LOG_WARN,
-	};
+	*log = (struct spokei_log){ .env = env };
+	log->level_max = spokei_log_preset(log);
 	for (int i = 0; i < SPOKEI_LOG_CLASSES; i++)
 		log->buckets[i] = spokei_bucket_make(SPOKEI_LOG_RATE, SPOKEI_LOG_RATE, now_ns);
+}
+
+enum spoke_log_level spokei_log_preset(const struct spokei_log *log)
+{
+	return log->env->log ? SPOKE_LOG_INFO : SPOKE_LOG_WARN;
+}
+
+void spokei_log_reset(struct spokei_log *log)
+{
+	log->off = false;
+	log->level_max = spokei_log_preset(log);
+	(void)!spokei_log_choose(log, NULL);
 }
 
 const char *spokei_log_level_name(enum spoke_log_level level)

@@ -40,6 +40,12 @@ struct spokei_log {
 /* The log begins with env->log at level INFO; without it, with env->print at level WARN. */
 void spokei_log_init(struct spokei_log *log, const struct spoke_env *env, uint64_t now_ns);
 
+/* Returns the level with which the log begins. */
+enum spoke_log_level spokei_log_preset(const struct spokei_log *log);
+
+/* Goes back to it, or to that of the variable SPOKE_LOG. */
+void spokei_log_reset(struct spokei_log *log);
+
 /*
  * Chooses the level: "error", "warn", "info", "debug" or "off". NULL: the level in the variable
  * SPOKE_LOG, which counts only without env->log, else nothing changes. Returns 0 or EINVAL (another

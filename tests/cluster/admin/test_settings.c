@@ -240,12 +240,64 @@ TEST(engine_shows_numbers_of_file_and_code)
 	struct jsonread of;
 
 	clusterrig_provide(1);
-	configrig_load("[engine]\npool.threads = 4\nlog = info\n");
+	configrig_load("[engine]\npool.threads = 4\n");
 	configrig_consume("");
 	of = owner_of(look(), "engine", "");
-	assert_string_equal(setting(of, "log"), "info a.conf 3");
+	assert_string_equal(setting(of, "log"), "warn default");
 	assert_string_equal(setting(of, "pool.queue"), "256 default");
 	assert_string_equal(setting(of, "admin"), "");
+}
+
+TEST(level_of_the_log_names_its_source_after_reloads)
+{
+	clusterrig_provide(1);
+	configrig_load("[engine]\nadmin = 127.0.0.1:1\n");
+	configrig_consume("");
+	assert_string_equal(setting(owner_of(look(), "engine", ""), "admin"),
+			    "127.0.0.1:1 a.conf 2");
+	configrig_reload("[engine]\nadmin = 127.0.0.1:1\nlog = debug\n");
+	assert_string_equal(setting(owner_of(look(), "engine", ""), "log"), "debug a.conf 3");
+	configrig_reload("[engine]\nlog = off\nadmin = 127.0.0.1:1\n");
+	assert_string_equal(setting(owner_of(look(), "engine", ""), "log"), "off a.conf 2");
+	configrig_reload("[engine]\nadmin = 127.0.0.1:1\n");
+	assert_string_equal(setting(owner_of(look(), "engine", ""), "log"), "warn default");
+	assert_int_equal(spoke_engine_log(rig.engine, "error"), 0);
+	assert_string_equal(setting(owner_of(look(), "engine", ""), "log"), "error code");
+}
+
+TEST(service_has_only_what_differs_from_its_provider)
+{
+	static const struct spoke_service_options service = { .name = "demo.Echo" };
+	static const struct spoke_handler handlers[] = { { .method = "a", .handle = nop } };
+	struct spoke_provider_options options = { 0 };
+	struct spoke_provider *provider = NULL;
+	struct jsonread settings;
+	struct jsonread of;
+
+	configrig_load("[provider]\nlisten = dubbo://127.0.0.1:7\nauth = none\n"
+		       "[service.demo.Echo]\nallow.callers = dns:nobody.test\n"
+		       "token = open-sesame\naccess.window = 77s\nexecutes = 5\ntimeout = 3s\n");
+	options.config = configrig.config;
+	assert_int_equal(spoke_provider_new(rig.engine, &options, &provider), SPOKE_OK);
+	assert_int_equal(spoke_provider_add(provider, &service, handlers, 1), SPOKE_OK);
+	settings = look();
+	of = owner_of(settings, "provider", NULL);
+	assert_string_equal(setting(of, "listen"), "dubbo://127.0.0.1:7 a.conf 2");
+	assert_string_equal(setting(of, "access.window"), "5m default");
+	of = owner_of(settings, "service", "demo.Echo");
+	assert_int_equal(jsonread_count(jsonread_get(of, "settings")), 4);
+	assert_string_equal(setting(of, "allow.callers"), "dns:nobody.test a.conf 5");
+	assert_string_equal(setting(of, "token"), "*** a.conf 6");
+	assert_string_equal(setting(of, "access.window"), "77s a.conf 7");
+	assert_string_equal(setting(of, "executes"), "5 a.conf 8");
+	assert_null(owner_of(settings, "handler", NULL).at);
+	spoke_provider_free(provider);
+	clusterrig_provide(1);
+	configrig_consume("");
+	of = owner_of(look(), "consumer", NULL);
+	assert_string_equal(setting(of, "timeout"), "3s a.conf 9");
+	assert_string_equal(setting(of, "access.window"), "");
+	assert_string_equal(setting(of, "allow.callers"), "");
 }
 
 TEST(owners_beyond_the_limit_are_counted)

@@ -79,7 +79,7 @@ TEST(level_of_the_log_changes_with_the_file)
 	assert_false(rig.engine->log->off);
 	assert_int_equal(rig.engine->log->level_max, SPOKE_LOG_DEBUG);
 	configrig_reload("");
-	assert_int_equal(rig.engine->log->level_max, SPOKE_LOG_DEBUG);
+	assert_int_equal(rig.engine->log->level_max, SPOKE_LOG_WARN);
 	assert_int_equal(configrig_try("[engine]\nlog = loud\n"), SPOKE_ESYNTAX);
 	assert_int_equal(spoke_engine_log(rig.engine, "error"), 0);
 	assert_int_equal(rig.engine->log->level_max, SPOKE_LOG_ERROR);
