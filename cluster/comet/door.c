@@ -595,10 +595,12 @@ static void believe_query(struct spoke_comet_entry entry, struct spoke_span quer
 	char id[3 * SPOKE_COMET_USER_MAX];
 	size_t len;
 
-	if (user.len == 0 || user.len > sizeof(id) ||
-	    spokei_percent_decode(user.data, user.len, id, &len) != SPOKEI_PERCENT_FINE ||
-	    !spokei_comet_is_user((struct spoke_span){ id, len }))
+	if (user.len == 0)
 		(void)spoke_comet_refuse(entry, "no user in the query");
+	else if (user.len > sizeof(id) ||
+		 spokei_percent_decode(user.data, user.len, id, &len) != SPOKEI_PERCENT_FINE ||
+		 !spokei_comet_is_user((struct spoke_span){ id, len }))
+		(void)spoke_comet_refuse(entry, "the user in the query is no valid id");
 	else
 		(void)spoke_comet_admit(entry, (struct spoke_span){ id, len });
 }

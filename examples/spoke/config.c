@@ -79,6 +79,16 @@ static const char *name_at(const void *arg, size_t index)
 	return spoke_config_key(index, &key) ? key.name : NULL;
 }
 
+/* Is it the key's name, or, as in URLs, with its section before it, e.g. lease.wait? */
+static bool is_named(const struct spoke_config_key *key, const char *name)
+{
+	const size_t len = strlen(key->sections);
+
+	return strcmp(name, key->name) == 0 ||
+	       (strncmp(name, key->sections, len) == 0 && name[len] == '.' &&
+		strcmp(name + len + 1, key->name) == 0);
+}
+
 static int explain_one(const char *name)
 {
 	struct config_walk walk = { 0 };
@@ -86,7 +96,7 @@ static int explain_one(const char *name)
 	bool found = false;
 
 	while (config_walk(&walk)) {
-		if (strcmp(walk.key.name, name) != 0)
+		if (!is_named(&walk.key, name))
 			continue;
 		if (found)
 			printf("\n");

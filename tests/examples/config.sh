@@ -75,6 +75,8 @@ done
 [ "$(grep -cE '^.{101}' "$work/out")" = 0 ] || fail "--explain: lines are too long"
 ends 0 --explain retry.period
 [ "$(grep -c '^  retry.period = 5s$' "$work/out")" = 2 ] || fail "--explain retry.period: $(cat "$work/out")"
+ends 0 --explain lease.wait
+grep -q '^  wait = 0s$' "$work/out" || fail "--explain lease.wait: $(cat "$work/out")"
 ends 2 --explain retry.perid
 grep -q 'did you mean retry.period?' "$work/err" || fail "--explain: $(cat "$work/err")"
 ends 0 retry.period

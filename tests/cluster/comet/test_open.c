@@ -499,14 +499,18 @@ TEST(user_of_a_query_with_control_bytes_is_refused, .tear_down = cometrig_tear_d
 	static const char *const users[] = { "%0a", "ann%0aforged", "%7f",          "ann%00", "%ff",
 					     "",    "%c2%80",       "ann%c2%9b31m", "%c2%9f" };
 	struct spoke_comet_options options = cometrig_begin();
-	char query[64];
+	char query[512];
 
 	cometrig_make(&options);
 	for (unsigned i = 0; i < sizeof(users) / sizeof(users[0]); i++) {
 		(void)snprintf(query, sizeof(query), "user=%s", users[i]);
 		assert_has(cometrig_frames(cometrig_socket(query)),
-			   "close 4001 no user in the query");
+			   *users[i] ? "close 4001 the user in the query is no valid id"
+				     : "close 4001 no user in the query");
 	}
+	(void)snprintf(query, sizeof(query), "user=%0300d", 7);
+	assert_has(cometrig_frames(cometrig_socket(query)),
+		   "close 4001 the user in the query is no valid id");
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_USERS), 0);
 	assert_null(strstr(spoke_engine_why(cometrig.engine), "authorizer"));
 }
