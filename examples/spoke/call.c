@@ -152,11 +152,15 @@ static int exit_code_of(const struct caller *caller, const struct spoke_result *
 /* The registry lists no provider, or has not answered. */
 static void say_no_provider(const struct caller *caller, const struct spoke_result *result)
 {
+	const struct target *target = &caller->target;
+	const bool unanswered = result->error == SPOKE_EUNAVAILABLE ||
+				unlisted_is_unanswered(caller->engine);
+
 	(void)ending_say(VERB_UNREACHABLE, VERB,
-			 result->error == SPOKE_EUNAVAILABLE
-				 ? "%s has not answered; no provider of %s is known"
-				 : "%s lists no provider of %s",
-			 shown_of(caller->place).text, caller->target.service);
+			 unanswered ? "%s has not answered; no provider of %s is known"
+				    : "%s lists no provider of %s",
+			 shown_of(target->registry).text,
+			 *target->service ? target->service : shown_of(target->url).text);
 	unlisted_print(caller->engine, VERB, false);
 }
 
@@ -318,8 +322,12 @@ static int run(struct caller *caller)
 	if (caller->target.listed && !caller->target.registry)
 		caller->target.registry = spoke_config_get(caller->config, "registry", "url");
 	if (caller->target.listed && !caller->target.registry)
-		return ending_say(VERB_USAGE, VERB, "%s: the file of --config sets no registry",
-				  shown_of(caller->place).text);
+		return ending_say(
+			VERB_USAGE, VERB,
+			caller->config_path
+				? "%s: the file of --config sets no registry"
+				: "%s: no address; name a file with a registry by --config",
+			shown_of(caller->place).text);
 	error = ending_quiet_engine(&engine_options, &caller->engine);
 	options.config = caller->config;
 	options.tls = secure_options(&caller->secure);

@@ -31,6 +31,16 @@ static bool was_shown(const struct spoke_engine *engine, const struct spoke_even
 	return false;
 }
 
+bool unlisted_is_unanswered(const struct spoke_engine *engine)
+{
+	struct spoke_event event;
+
+	for (uint64_t i = 1; !spoke_event_get(engine, i, &event); i = event.number + 1)
+		if (event.error == SPOKE_EUNAVAILABLE)
+			return true;
+	return false;
+}
+
 void unlisted_print(const struct spoke_engine *engine, const char *verb, bool connected)
 {
 	struct spoke_event event;

@@ -12,4 +12,7 @@
  * are left out. */
 void unlisted_print(const struct spoke_engine *engine, const char *verb, bool connected);
 
+/* Returns whether a registry has not answered. */
+bool unlisted_is_unanswered(const struct spoke_engine *engine);
+
 #endif

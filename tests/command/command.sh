@@ -369,6 +369,10 @@ demo.Two dubbo://$at version=1.0 group=blue weight=100 enabled" '' ls "$list"
 	finish TERM
 	printf 'dubbo://127.0.0.1:1/demo.One?disabled=true\n' >"$work/providers"
 	run 0 'demo.One dubbo://127.0.0.1:1 version=- group=- weight=- disabled' '' ls "$list" demo.One
+	printf '[registry]\nurl = %s\n' "$list" >"$work/one"
+	run 4 '' '*lists no provider of consumer://any/demo.Two*' \
+		call --config "$work/one" -t "$soon" consumer://any/demo.Two echo 1
+	run 2 '' '*no address; name a file with a registry by --config' call consumer://any/demo.Two echo 1
 	printf 'tri://127.0.0.1:1/demo.One\n' >"$work/providers"
 	run 0 'demo.One tri://127.0.0.1:1 version=- group=- weight=- passed over: protocol tri' '' \
 		ls "$list" demo.One
