@@ -115,7 +115,43 @@ static int refuse_key(const char *key, char *why, size_t size)
 	return SPOKE_EINVAL;
 }
 
-static int read_parameter(const struct spoke_url_parameter *parameter,
+/* Returns why a file could not contain a text, in `sentence` maybe; NULL: it could. URLs are read
+ * by their owners, which say more. */
+static const char *check_text(const struct spoke_engine *engine, enum spokei_section section,
+			      enum spokei_key key, const char *text,
+			      char sentence[SPOKEI_CHECK_WHY])
+{
+	const struct spokei_key_row *row = spokei_key_row(key);
+	const struct spokei_check of = {
+		.env = engine->env,
+		.key = key,
+		.section = section,
+		.why = sentence,
+	};
+
+	return row->is_url || row->check == NULL || *text == '\0' ? NULL : row->check(&of, text);
+}
+
+/* Sets a key that is a text, for other code, which reads it from the URL. */
+static int read_other(const struct spoke_engine *engine,
+		      const struct spoke_url_parameter *parameter, enum spokei_key key,
+		      struct spokei_key_values *values, char *why, size_t size)
+{
+	char sentence[SPOKEI_CHECK_WHY];
+	const char *wrong;
+
+	if (key == SPOKEI_KEYS || !spokei_key_is_text(key) || *parameter->value == '\0')
+		return SPOKE_OK;
+	spokei_keys_put_text(values, key, parameter->value, SPOKEI_FROM_URL, 0);
+	wrong = check_text(engine, SPOKEI_IN_CONSUMER, key, parameter->value, sentence);
+	if (wrong == NULL)
+		return SPOKE_OK;
+	(void)snprintf(why, size, "%s: %s", parameter->key, wrong);
+	return wrong == spokei_check_no_memory ? SPOKE_ENOMEM : SPOKE_EINVAL;
+}
+
+static int read_parameter(const struct spoke_engine *engine,
+			  const struct spoke_url_parameter *parameter,
 			  struct spokei_key_values *values, char *why, size_t size)
 {
 	enum spokei_key key = spokei_key_find(parameter->key);
@@ -128,11 +164,8 @@ static int read_parameter(const struct spoke_url_parameter *parameter,
 			spokei_keys_put(values, key, number, SPOKEI_FROM_URL, 0);
 		return error;
 	}
-	if (spokei_keys_is_other(parameter->key)) {
-		if (key != SPOKEI_KEYS && spokei_key_is_text(key) && *parameter->value)
-			spokei_keys_put_text(values, key, parameter->value, SPOKEI_FROM_URL, 0);
-		return SPOKE_OK;
-	}
+	if (spokei_keys_is_other(parameter->key))
+		return read_other(engine, parameter, key, values, why, size);
 	key = key_of_method(parameter->key);
 	if (key != SPOKEI_KEYS)
 		return parse(key, parameter->key, parameter->value, &number, why, size);
@@ -206,7 +239,7 @@ int spokei_keys_read(struct spoke_engine *engine, const struct spoke_url *url,
 	char why[SPOKEI_OPTION_WHY_MAX];
 
 	for (unsigned i = 0; i < url->parameter_count; i++) {
-		int error = read_parameter(&url->parameters[i], values, why, sizeof(why));
+		int error = read_parameter(engine, &url->parameters[i], values, why, sizeof(why));
 
 		if (error) {
 			spokei_event(engine, error, "URL: %s", why);
@@ -321,22 +354,14 @@ static int put_number(struct spoke_engine *engine, const struct spokei_field *fi
 	return SPOKE_OK;
 }
 
-/* Refuses a text that a file could not contain. URLs are read by their owners, which say more. */
-static int check_text(struct spoke_engine *engine, enum spokei_section section, enum spokei_key key,
-		      const char *text)
+/* Refuses a text that a file could not contain. */
+static int refuse_text(struct spoke_engine *engine, enum spokei_section section,
+		       enum spokei_key key, const char *text)
 {
-	const struct spokei_key_row *row = spokei_key_row(key);
+	const struct spokei_option *option = &spokei_key_row(key)->option;
+	const bool is_list = option->kind == SPOKEI_OPTION_LIST;
 	char sentence[SPOKEI_CHECK_WHY];
-	const struct spokei_check of = {
-		.env = engine->env,
-		.key = key,
-		.section = section,
-		.why = sentence,
-	};
-	const bool is_list = row->option.kind == SPOKEI_OPTION_LIST;
-	const char *why = row->is_url || row->check == NULL || *text == '\0'
-				  ? NULL
-				  : row->check(&of, text);
+	const char *why = check_text(engine, section, key, text, sentence);
 	char quoted[QUOTED_MAX];
 	int error;
 
@@ -345,7 +370,7 @@ static int check_text(struct spoke_engine *engine, enum spokei_section section, 
 	error = why == spokei_check_no_memory ? SPOKE_ENOMEM : SPOKE_EINVAL;
 	(void)spokei_log_escape(quoted, sizeof(quoted), text, strlen(text));
 	/* A sentence about a list names the item. */
-	spokei_event(engine, error, "option %s%s%s: %s", row->option.name, is_list ? "" : "=",
+	spokei_event(engine, error, "option %s%s%s: %s", option->name, is_list ? "" : "=",
 		     is_list ? "" : quoted, why);
 	return error;
 }
@@ -361,7 +386,7 @@ static int put_pointer(struct spoke_engine *engine, const struct spokei_field *f
 		return SPOKE_OK;
 	}
 	spokei_keys_put_text(values, key, to, SPOKEI_FROM_CODE, 0);
-	return check_text(engine, section, key, to);
+	return refuse_text(engine, section, key, to);
 }
 
 int spokei_keys_read_code(struct spoke_engine *engine, struct spokei_key_values *values,

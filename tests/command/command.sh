@@ -765,6 +765,7 @@ verbs() {
 	run 2 '' '*--timeout=5x: not a duration; write a number and a unit, e.g. 250ms*' \
 		call a:1 b.c --timeout=5x
 	run 2 '' '*--timeout: TIME missing*' call --timeout
+	run 2 '' '*URL: token: a token has 8 to 256 visible*' call 'tcp://127.0.0.1:1/x?token=abc' a.b
 	run 2 '' '*--connections=10001: must be from 1 to 10000*' bench h:1 a.b --connections 10001
 	printf '[registry]\nurl = foo://x\n[engine]\nadmin = nowhere\n' >"$work/wrong"
 	run 1 '' '*wrong:2: url = foo://x: not a registry; *wrong:4: admin = nowhere: not a numeric*' \
