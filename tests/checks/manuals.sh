@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Checks the manual. Its pages beside the code have at most 8 KB each, and MANUAL.md links to all of them.
 # Files that ARCHITECTURE.md names, e.g. `call/begin`, exist. The manual pages format without warnings.
-# HTTP.md describes each field of an error. spoke(3) names exactly the public headers, its example compiles,
-# and its callback law is that of ARCHITECTURE.md.
+# HTTP.md describes each field of an error. spoke(3) names exactly the public headers, and its example
+# compiles.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -80,13 +80,4 @@ if ! ${CC:-cc} -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -Itimer/i
 	sed 's/^/    /' "$work/output"
 fi
 
-# The law without markup: a word a line.
-words_of() {
-	tr -cs 'A-Za-z0-9_' '\n' | grep .
-}
-sed -n '/^## The callback law/,/^## /{/^##/!p;}' ARCHITECTURE.md | sed 's/^[0-9]*\. //' | words_of \
-	>"$work/law"
-sed -n '/^\.Ss The callback law/,/^\.S/{/^\.\(Ss\|Bl\|El\|It\)/!p;}' $overview | sed 's/^\.[A-Z][a-z] //' |
-	words_of >"$work/told"
-cmp -s "$work/law" "$work/told" || complain "$overview: tells another callback law than ARCHITECTURE.md"
 exit $bad
