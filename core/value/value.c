@@ -513,12 +513,11 @@ static int class_of_map(struct spoke_value map, struct spoke_span *ret)
 	struct spoke_value key = { 0 };
 	struct spoke_value value = { 0 };
 	struct spoke_cursor pairs;
-	struct spoke_span name;
 
 	if (spoke_cursor_map(map, &pairs) != 0)
 		return SPOKE_ETYPE;
 	while (spoke_cursor_next_pair(&pairs, &key, &value))
-		if (!spokei_plain_str(key, &name))
+		if (spokei_shapes[*key.data].type != SPOKE_VALUE_STR)
 			return SPOKE_ENOENT;
 	return spokei_is_object(SPOKEI_OBJECTS_NAMED, map, key, value, ret) ? 0 : SPOKE_ENOENT;
 }

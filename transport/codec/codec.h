@@ -70,6 +70,9 @@ struct spokei_codec_body {
 	struct spoke_span types;
 	/* The pairs of the attachments, in two pieces. */
 	struct spoke_span pairs[2];
+	/* The classes of the last objects that one side wrote, each after its length, as far as
+	 * they fit: the codec writes further objects of them in less time. NULL: none are kept. */
+	struct spokei_buffer *plans;
 	bool attached; /* there are attachments, maybe an empty map */
 	bool thrown;   /* the values are those of an exception */
 	bool generic;  /* of a generic call: maps with a class stay maps */

@@ -26,6 +26,7 @@
 #define SERVING_PER_CONN_MAX 1024u
 #define NAME_MAX_BYTES 65536u
 #define EVENT_MAX 64u
+#define PLANS_MAX 512u /* bytes of the plans of codecs */
 
 _Static_assert(SPOKE_VALUE_ITEMS_MAX <= SPOKE_VALUE_BYTES_MAX &&
 		       SPOKE_VALUE_ITEMS_MAX <=
@@ -558,7 +559,8 @@ static void set_limits(struct spokei_link *link, const struct spokei_link_limits
 	const size_t unproven_max = limits->unproven_frame_max;
 
 	link->limits = *limits;
-	link->unproven = limits->wire;
+	link->limits.wire.plans = &link->plans;
+	link->unproven = link->limits.wire;
 	link->unproven.spare_max = SPOKEI_UNPROVEN_SPARE;
 	if (unproven_max > 0 && unproven_max < link->unproven.frame_max)
 		link->unproven.frame_max = unproven_max;
@@ -574,6 +576,7 @@ int spokei_link_init(struct spokei_link *link, struct spoke_engine *engine,
 	spokei_list_init(&link->conns);
 	spokei_list_init(&link->silent);
 	spokei_cells_init(&link->cells, engine->env, sizeof(struct spokei_conn));
+	spokei_buffer_init(&link->plans, engine->env, PLANS_MAX);
 	spokei_list_init(&link->orphans);
 	link->blames = spokei_bucket_make(BLAMES, BLAMES, engine->env->now(engine->env->ctx));
 	set_limits(link, limits);
@@ -662,6 +665,7 @@ void spokei_link_fini(struct spokei_link *link)
 		spokei_conn_leave_orphans(spoke_container_of(spokei_list_first(&link->orphans),
 							     struct spokei_serving, node));
 	spokei_spares_fini(&link->spares, link->engine->env);
+	spokei_buffer_fini(&link->plans);
 	spokei_cells_fini(&link->cells);
 }
 

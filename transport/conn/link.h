@@ -116,6 +116,7 @@ struct spokei_link {
 	/* Of connections whose socket stands from now on. */
 	const struct spokei_stream_kind *stream;
 	struct spokei_wire_limits unproven; /* those of the wire, with lower bounds */
+	struct spokei_buffer plans;         /* of the codecs, for all messages that are written */
 	struct spoke_list conns;            /* the connections that are not closed */
 	struct spoke_list silent;           /* ... accepted, and without a byte; oldest first */
 	struct spokei_cells cells;          /* memory of connections */

@@ -46,6 +46,7 @@ struct spokei_wire_limits {
 	/* The codec of this side's calls and heartbeats; NULL: msgpack. Its id is looked up before
 	 * the built-in ones. */
 	const struct spokei_codec *codec;
+	struct spokei_buffer *plans;          /* for codecs that write; NULL: none */
 	const struct spokei_http_rules *http; /* NULL: no origins, no names */
 };
 

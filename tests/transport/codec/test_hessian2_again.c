@@ -235,3 +235,57 @@ TEST(each_type_writes_each_value_once)
 	}
 	assert_in_range(written, LENGTH(types) * LENGTH(values) * 9 / 10, 10000);
 }
+
+/* --- plans */
+
+/* Writes a list of objects of several classes, some of which have the same keys, or containers. */
+static struct spoke_span objects_of(unsigned classes)
+{
+	struct spoke_builder builder = start();
+	char name[32];
+
+	spoke_pack_array(&builder, 3 * classes);
+	for (unsigned i = 0; i < 3 * classes; i++) {
+		unsigned class = i % 2 ? i / 2 % classes : i % classes;
+
+		(void)snprintf(name, sizeof(name), "it.Class%u", class);
+		spoke_pack_object(&builder, 2 + class % 2);
+		spoke_pack_text(&builder, "id");
+		if (i % 7 == 6)
+			spoke_pack_array(&builder, 0);
+		else
+			spoke_pack_i64(&builder, i);
+		spoke_pack_text(&builder, class % 3 ? "name" : "title");
+		spoke_pack_text(&builder, name);
+		if (class % 2) {
+			spoke_pack_text(&builder, "paid");
+			spoke_pack_bool(&builder, true);
+		}
+		spoke_pack_class(&builder, name);
+	}
+	return finish(&builder);
+}
+
+TEST(plans_of_earlier_messages_change_no_byte)
+{
+	static const unsigned counts[] = { 1, 2, 3, 15, 16, 17, 40, 130, 3, 1 };
+	struct spokei_buffer plans;
+	struct spokei_buffer out;
+
+	spokei_buffer_init(&plans, &roundbed.memory.env, 512);
+	spokei_buffer_init(&out, &roundbed.memory.env, VALUES_MAX);
+	for (unsigned i = 0; i < 2 * LENGTH(counts); i++) {
+		struct spoke_span list = objects_of(counts[i / 2]);
+		struct spoke_span written = roundbed_written(SPOKEI_CODEC_VALUES, list);
+		struct spokei_codec_body body = body_of_values(SPOKEI_CODEC_VALUES, list);
+
+		body.plans = &plans;
+		spokei_buffer_truncate(&out, 0);
+		assert_int_equal(spokei_codec_hessian2.from_values(&body, &out), 0);
+		assert_int_equal(spokei_buffer_len(&out), written.len);
+		assert_memory_equal(spokei_buffer_data(&out), written.data, written.len);
+	}
+	assert_in_range(spokei_buffer_len(&plans), 1, 512);
+	spokei_buffer_fini(&plans);
+	spokei_buffer_fini(&out);
+}

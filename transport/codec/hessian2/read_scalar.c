@@ -69,6 +69,10 @@ typedef struct spokei_hessian_step step;
 
 static inline step put_int(const unsigned char *at, unsigned char *out, int32_t number)
 {
+	if (number >= -32 && number < 0x80) {
+		*out = (unsigned char)number;
+		return (step){ at, out + 1 };
+	}
 	return (step){ at, spokei_encode_i32(out, number) };
 }
 
@@ -95,13 +99,35 @@ static step put_date(const unsigned char *at, unsigned char *out, int64_t ms)
 	return (step){ at, spokei_encode_time(out, seconds, ns) };
 }
 
-step spokei_hessian_take_number(const unsigned char *at, const unsigned char *end,
-				unsigned char *out)
+/* Reads a binary of one chunk. */
+static step take_binary(const unsigned char *at, const unsigned char *end, unsigned char *out,
+			const unsigned char *limit)
+{
+	unsigned tag = *at++;
+	unsigned width = tag < 0x30 ? 0 : tag < 0x40 ? 1 : 2;
+	size_t left = (size_t)(end - at);
+	size_t len = tag & (width == 0 ? 0xf : 3);
+
+	if (tag == 'A' || left < width)
+		return (step){ NULL, out };
+	if (width > 0)
+		len = (size_t)spokei_number(at, width) | (width == 1 ? len << 8 : 0);
+	at += width;
+	if (len > left - width || len + 3 > (size_t)(limit - out))
+		return (step){ NULL, out };
+	out = spokei_encode_bin(out, len);
+	memcpy(out, at, len);
+	return (step){ at + len, out + len };
+}
+
+step spokei_hessian_take_other(const unsigned char *at, const unsigned char *end,
+			       unsigned char *out, const unsigned char *limit)
 {
 	unsigned kind = spokei_hessian_kinds[*at];
 	int tag = *at++;
 
-	if (SPOKEI_UNLIKELY((size_t)(end - at) < (kind & SPOKEI_HESSIAN_WIDTH)))
+	if (SPOKEI_UNLIKELY((size_t)(end - at) < (kind & SPOKEI_HESSIAN_WIDTH) ||
+			    limit - out < (ptrdiff_t)SPOKEI_HESSIAN_NUMBER_MAX))
 		return (step){ NULL, out };
 	switch (kind) {
 	case SPOKEI_HESSIAN_ONE:
@@ -142,6 +168,8 @@ step spokei_hessian_take_number(const unsigned char *at, const unsigned char *en
 				(int64_t)(int32_t)spokei_number(at, 4) * MS_PER_MINUTE);
 	case SPOKEI_HESSIAN_DATE_8:
 		return put_date(at + 8, out, (int64_t)spokei_number(at, 8));
+	case SPOKEI_HESSIAN_BINARY:
+		return take_binary(at - 1, end, out, limit);
 	default:
 		return (step){ NULL, out };
 	}
@@ -181,7 +209,7 @@ int spokei_hessian_read_number(struct spokei_hessian_reader *reader)
 
 	if (error)
 		return error;
-	next = spokei_hessian_take_number(reader->at, reader->end, reader->out);
+	next = spokei_hessian_take_other(reader->at, reader->end, reader->out, reader->out_end);
 	if (next.at == NULL)
 		return SPOKE_ETRUNCATED;
 	reader->at = next.at;

@@ -471,39 +471,6 @@ static int begin_map(struct spokei_hessian_reader *reader)
 
 typedef struct spokei_hessian_step step;
 
-/* Reads a binary of one chunk. */
-static step take_binary(const unsigned char *at, const unsigned char *end, unsigned char *out,
-			const unsigned char *limit)
-{
-	unsigned tag = *at++;
-	unsigned width = tag < 0x30 ? 0 : tag < 0x40 ? 1 : 2;
-	size_t left = (size_t)(end - at);
-	size_t len = tag & (width == 0 ? 0xf : 3);
-
-	if (tag == 'A' || left < width)
-		return (step){ NULL, out };
-	if (width > 0)
-		len = (size_t)spokei_number(at, width) | (width == 1 ? len << 8 : 0);
-	at += width;
-	if (len > left - width || len + 3 > (size_t)(limit - out))
-		return (step){ NULL, out };
-	out = spokei_encode_bin(out, len);
-	memcpy(out, at, len);
-	return (step){ at + len, out + len };
-}
-
-/* Reads another scalar than a text. */
-static SPOKEI_NOINLINE step take_other(const unsigned char *at, const unsigned char *end,
-				       unsigned char *out, const unsigned char *limit)
-{
-	if (spokei_hessian_kinds[*at] == SPOKEI_HESSIAN_BINARY)
-		return take_binary(at, end, out, limit);
-	if (spokei_hessian_kinds[*at] > SPOKEI_HESSIAN_DATE_8 ||
-	    limit - out < (ptrdiff_t)SPOKEI_HESSIAN_NUMBER_MAX)
-		return (step){ NULL, out };
-	return spokei_hessian_take_number(at, end, out);
-}
-
 /* Reads a short text of ASCII, a binary of one chunk, null, a bool or a number. `at` is NULL in the
  * result if it is another value, or there is too little room. */
 static inline step take_scalar(const unsigned char *at, const unsigned char *end,
@@ -520,7 +487,7 @@ static inline step take_scalar(const unsigned char *at, const unsigned char *end
 		return (step){ at + 1, out + 1 };
 	} else if (len >= 0x20) {
 		return len >= 0x60 && len < 0x80 ? (step){ NULL, out }
-						 : take_other(at, end, out, limit);
+						 : spokei_hessian_take_other(at, end, out, limit);
 	}
 	at++;
 	if (len > left || len + 2 > (size_t)(limit - out))

@@ -206,9 +206,11 @@ SPOKE_MUST_USE int spokei_hessian_read_int(struct spokei_hessian_reader *reader,
 /* Reads a long, a double or a date. */
 SPOKE_MUST_USE int spokei_hessian_read_number(struct spokei_hessian_reader *reader);
 
-/* Reads a number, a date, null or a bool without a reader. There is room for it. */
-struct spokei_hessian_step spokei_hessian_take_number(const unsigned char *at,
-						      const unsigned char *end, unsigned char *out);
+/* Reads a number, a date, null, a bool or a binary of one chunk without a reader. `at` is NULL in
+ * the result if it is another value, or there is too little room. */
+struct spokei_hessian_step spokei_hessian_take_other(const unsigned char *at,
+						     const unsigned char *end, unsigned char *out,
+						     const unsigned char *limit);
 
 /* --- bodies */
 

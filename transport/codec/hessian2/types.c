@@ -479,8 +479,10 @@ static void write_instance(struct spokei_hessian_writer *writer,
 
 	if (type == SPOKE_VALUE_STR)
 		write_enum(writer, class);
+	else if (type == SPOKE_VALUE_MAP && spokei_hessian_write_planned(writer))
+		return;
 	else if (spokei_hessian_find_object(writer, true, &object))
-		(void)spokei_hessian_write_object(writer, &object);
+		spokei_hessian_write_found(writer, &object);
 	else if (type != SPOKE_VALUE_MAP || !write_declared(writer, class))
 		spokei_hessian_write_value(writer);
 }

@@ -8,6 +8,7 @@
 #include "core/value/java.h"
 #include "transport/codec/hessian2/put.h"
 
+#include <limits.h>
 #include <string.h>
 
 /* --- tables
@@ -186,6 +187,7 @@ static uint32_t end_class(struct spokei_hessian_writer *writer, size_t since)
 	uint32_t number;
 
 	(void)spokei_hessian_know(writer, &writer->classes, since, &number);
+	writer->plan = NULL;
 	if (number <= 0xf) {
 		spokei_hessian_put_byte(&writer->put, 0x60 + number);
 	} else {
@@ -258,7 +260,7 @@ static SPOKEI_NOINLINE step put_other(const unsigned char *at, const unsigned ch
 	size_t len = spokei_shape_lens[*at];
 	int64_t number;
 
-	if (spokei_shapes[*at].type == SPOKE_VALUE_BIN)
+	if (*at >= 0xc4 && *at <= 0xc6)
 		return put_binary(at, end, to, limit);
 	if (len > (size_t)(end - at) || limit - to < (ptrdiff_t)SPOKEI_HESSIAN_NUMBER_MAX)
 		return (step){ NULL, to };
@@ -294,10 +296,12 @@ static SPOKEI_NOINLINE step put_other(const unsigned char *at, const unsigned ch
 		number = (int64_t)spokei_number_64(at + 1);
 		break;
 	default:
+		if (*at >= 0x80 && *at < 0xe0)
+			return (step){ NULL, to };
 		number = (*at ^ 0x80) - 0x80;
 		break;
 	}
-	if (len == 0 || spokei_shapes[*at].type != SPOKE_VALUE_INT || (*at == 0xcf && number < 0))
+	if (*at == 0xcf && number < 0)
 		return (step){ NULL, to };
 	if (len == 9 || number > INT32_MAX)
 		return (step){ at + len, spokei_hessian_long(to, number) };
@@ -430,7 +434,7 @@ static bool read_pairs(struct spokei_hessian_writer *writer, struct spokei_hessi
 	at = ret->pairs = writer->at;
 	writer->at = head;
 	ret->renamed = false;
-	ret->named = (struct spoke_span){ 0 };
+	ret->flat = true;
 	for (size_t i = 0; i < ret->fields; i++) {
 		if (at >= writer->end || spokei_shapes[*at].type != SPOKE_VALUE_STR)
 			return false;
@@ -438,7 +442,11 @@ static bool read_pairs(struct spokei_hessian_writer *writer, struct spokei_hessi
 			ret->key[i] = at;
 		*ret_key = at;
 		*ret_value = at = pass_value(writer, at);
-		at = at ? pass_value(writer, at) : NULL;
+		if (at == NULL || at >= writer->end)
+			return false;
+		ret->flat = ret->flat && spokei_shapes[*at].each == 0 &&
+			    spokei_shapes[*at].type != SPOKE_VALUE_EXT;
+		at = pass_value(writer, at);
 		if (at == NULL)
 			return false;
 	}
@@ -488,8 +496,6 @@ bool spokei_hessian_find_object(struct spokei_hessian_writer *writer, bool any,
 		return false;
 	ret->fields--;
 	ret->name = (struct spokei_hessian_name){ name.data, name.len, 0, false };
-	if (spokei_java_identifiers(name) > 1)
-		ret->named = (struct spoke_span){ value, (size_t)(ret->end - value) };
 	return true;
 }
 
@@ -553,10 +559,11 @@ uint32_t spokei_hessian_write_object(struct spokei_hessian_writer *writer,
 	return number;
 }
 
-/* --- objects of the class before
+/* --- plans
  *
- * The definition that was written is the plan of the next object: if the map has the same keys, in
- * one pass over it the values are written. */
+ * The definition that was written of a class is the plan of its next objects: if a map has the same
+ * keys, its values are written in one pass over it. All names of a plan are of less than 32 bytes
+ * of ASCII, and there are few fields. */
 
 /* Returns where a text with a head below 32 ends if the str at `at` is the same, else NULL. */
 static inline const unsigned char *pass_same(const unsigned char *at, const unsigned char *end,
@@ -564,95 +571,181 @@ static inline const unsigned char *pass_same(const unsigned char *at, const unsi
 {
 	size_t len = *text;
 
-	if (len >= 32 || len >= (size_t)(end - at) || *at != (0xa0 | len) ||
+	if (len >= (size_t)(end - at) || *at != (0xa0 | len) ||
 	    !spokei_hessian_same(at + 1, text + 1, len))
 		return NULL;
 	return at + 1 + len;
 }
 
-/* Writes the pairs of an object of scalars, whose fields have the names at `name`. */
-static inline step put_pairs(const unsigned char *at, const unsigned char *end,
-			     const unsigned char *name, size_t fields, unsigned char *to,
-			     const unsigned char *limit)
+/* Returns the name of the class, which is followed by the number of fields and their names. */
+static inline const unsigned char *name_of(const unsigned char *plan)
 {
-	step next = { at, to };
-
-	for (; fields > 0; fields--) {
-		next.at = next.at < end ? pass_same(next.at, end, name) : NULL;
-		if (next.at == NULL || next.at == end)
-			return (step){ NULL, to };
-		next = put_scalar(next.at, end, next.out, limit);
-		if (next.at == NULL)
-			return next;
-		name += 1 + *name;
-	}
-	return next;
+	return plan + 2; /* after the length and the tag */
 }
 
-/* Returns the definition of a class as a plan, which begins with the number of fields. */
-static const unsigned char *plan_of(const struct spokei_hessian_writer *writer, uint32_t class)
+static inline const unsigned char *fields_of(const unsigned char *plan)
 {
-	const unsigned char *bytes = spokei_buffer_data(writer->put.out);
-	size_t at = writer->classes.entry[class].at + 1; /* after the tag */
-
-	return bytes + at + 1 + bytes[at]; /* ... the name */
+	return name_of(plan) + 1 + *name_of(plan);
 }
 
-/* Writes a map of scalars that is an object of the same class as the last one. Returns false for
- * any other value, with nothing written. */
-static bool write_again(struct spokei_hessian_writer *writer)
+/* Returns whether a map of these pairs may be an object of the plan, by its first key. */
+static inline bool may_be(const unsigned char *plan, size_t pairs, const unsigned char *at,
+			  const unsigned char *end)
+{
+	const unsigned char *fields = fields_of(plan);
+
+	return *fields == 0x90 + pairs - 1 && (pairs == 1 || pass_same(at, end, fields + 1));
+}
+
+static const unsigned char *find_plan(const struct spokei_buffer *plans, size_t pairs,
+				      const unsigned char *at, const unsigned char *end)
+{
+	const unsigned char *plan = spokei_buffer_data(plans);
+	const unsigned char *last = plan ? plan + spokei_buffer_len(plans) : NULL;
+
+	for (; plan < last; plan += 1 + *plan)
+		if (may_be(plan, pairs, at, end))
+			return plan;
+	return NULL;
+}
+
+/* Writes the head of an object, and the values of the pairs from `at` on, the last of which is the
+ * class. Returns false if the map is of another class, or a value is no scalar. */
+static inline bool put_pairs(struct spokei_hessian_writer *writer, const unsigned char *at,
+			     const unsigned char *plan, uint32_t number)
 {
 	static const char key[] = SPOKEI_CLASS_KEY;
-	const unsigned char *plan;
-	const unsigned char *at = writer->at;
-	size_t left = (size_t)(writer->end - at);
-	size_t last = sizeof(key) - 1 + writer->qualified.len;
-	size_t fields;
-	step next;
+	const unsigned char *end = writer->end;
+	const unsigned char *limit = writer->put.end;
+	const unsigned char *name = fields_of(plan);
+	step next = { at, writer->put.at };
 
-	if (writer->again > 0xf || writer->depth == SPOKEI_HESSIAN_DEPTH ||
-	    writer->put.at == writer->put.end)
+	if (next.out == limit)
 		return false;
-	plan = plan_of(writer, writer->again);
-	fields = (size_t)*plan - 0x90;
-	if (*at == (0x80 | (fields + 1)))
-		at++;
-	else if (*at == SPOKEI_OBJECT_HEAD && left > 2 && spokei_number(at + 1, 2) == fields + 1)
-		at += 3;
-	else
+	*next.out++ = (unsigned char)(0x60 + number);
+	for (size_t fields = (size_t)*name++ - 0x90; fields > 0; fields--) {
+		at = next.at < end ? pass_same(next.at, end, name) : NULL;
+		if (at == NULL || at == end)
+			return false;
+		next = put_scalar(at, end, next.out, limit);
+		if (next.at == NULL)
+			return false;
+		name += 1 + *name;
+	}
+	at = next.at + sizeof(key) - 1;
+	if ((size_t)(end - next.at) < sizeof(key) || memcmp(next.at, key, sizeof(key) - 1) != 0)
 		return false;
-	*writer->put.at = (unsigned char)(0x60 + writer->again);
-	next = put_pairs(at, writer->end, plan + 1, fields, writer->put.at + 1, writer->put.end);
-	if (next.at == NULL || last > (size_t)(writer->end - next.at) ||
-	    memcmp(next.at, key, sizeof(key) - 1) != 0 ||
-	    memcmp(next.at + sizeof(key) - 1, writer->qualified.data, writer->qualified.len) != 0)
+	at = pass_same(at, end, name_of(plan));
+	if (at == NULL)
 		return false;
 	(void)spokei_hessian_begin(writer, writer->at);
 	writer->put.at = next.out;
-	writer->at = next.at + last;
+	writer->at = at;
 	return true;
 }
 
-/* Remembers the class of an object for the next one, if all names are short and of ASCII. */
-static void keep_plan(struct spokei_hessian_writer *writer, uint32_t class,
+/* Does the same for the first object of a class in a body. */
+static bool put_first(struct spokei_hessian_writer *writer, const unsigned char *at,
+		      const unsigned char *plan)
+{
+	size_t since = spokei_hessian_put_len(&writer->put);
+	uint32_t number;
+	bool known;
+
+	if (writer->classes.count > 0xf) /* so that the search replaces no entry */
+		return false;
+	spokei_hessian_put_raw(&writer->put, plan + 1, *plan);
+	known = spokei_hessian_know(writer, &writer->classes, since, &number);
+	if (writer->put.error)
+		return false;
+	if (put_pairs(writer, at, plan, number)) {
+		writer->plan = plan;
+		writer->number = number;
+		return true;
+	}
+	if (!known) {
+		spokei_hessian_put_back(&writer->put, *plan);
+		writer->classes.count--;
+	}
+	return false;
+}
+
+bool spokei_hessian_write_planned(struct spokei_hessian_writer *writer)
+{
+	const unsigned char *at = writer->at;
+	const unsigned char *plan = writer->plan;
+	size_t pairs = (size_t)*at - 0x80;
+
+	if (pairs < 16)
+		at++;
+	else if (*at == SPOKEI_OBJECT_HEAD && writer->end - at > 2)
+		pairs = (size_t)spokei_number(at + 1, 2), at += 3;
+	if (pairs - 1 >= SPOKEI_OBJECT_SHORT || writer->plans == NULL || writer->generic ||
+	    writer->depth == SPOKEI_HESSIAN_DEPTH || at == writer->end)
+		return false;
+	if (SPOKEI_LIKELY(plan && may_be(plan, pairs, at, writer->end)))
+		return put_pairs(writer, at, plan, writer->number);
+	plan = find_plan(writer->plans, pairs, at, writer->end);
+	return plan && put_first(writer, at, plan);
+}
+
+/* Returns whether the names of a definition have the form that plans need. `len`: of all of it. */
+static bool is_plain(const unsigned char *definition, size_t len)
+{
+	const unsigned char *end = definition + len;
+	const unsigned char *name = definition + 1; /* after the tag */
+	const unsigned char *fields = name + 1 + *name;
+	unsigned count = *name < 32 && fields < end ? *fields - 0x90u : UINT_MAX;
+
+	if (len > UINT8_MAX || count >= SPOKEI_OBJECT_SHORT ||
+	    !spokei_hessian_is_ascii(name, (size_t)(fields - name)) ||
+	    !spokei_hessian_is_ascii(fields + 1, (size_t)(end - fields) - 1))
+		return false;
+	for (name = fields + 1; count > 0 && *name < 32; count--)
+		name += 1 + *name;
+	return count == 0;
+}
+
+/* Adds a plan, unless it is there. NULL: there is no memory. */
+static const unsigned char *add_plan(struct spokei_buffer *plans, const unsigned char *definition,
+				     size_t len)
+{
+	unsigned char *plan = spokei_buffer_data(plans);
+	const unsigned char *last = plan ? plan + spokei_buffer_len(plans) : NULL;
+
+	for (; plan < last; plan += 1 + *plan)
+		if (*plan == len && memcmp(plan + 1, definition, len) == 0)
+			return plan;
+	if (1 + len > plans->max - spokei_buffer_len(plans))
+		spokei_buffer_clear(plans);
+	plan = spokei_buffer_reserve(plans, 1 + len);
+	if (plan) {
+		*plan = (unsigned char)len;
+		memcpy(plan + 1, definition, len);
+		spokei_buffer_commit(plans, 1 + len);
+	}
+	return plan;
+}
+
+/* Keeps the definition of the class of an object, which its map names, as a plan. */
+static void keep_plan(struct spokei_hessian_writer *writer, uint32_t number,
 		      const struct spokei_hessian_object *object)
 {
-	const unsigned char *names;
-	const unsigned char *end;
+	const unsigned char *bytes = spokei_buffer_data(writer->put.out);
+	struct spoke_span name = { object->name.text, object->name.len };
+	size_t len;
 
-	writer->again = UINT32_MAX;
-	if (writer->put.error || writer->generic || class > 0xf || object->named.len == 0 ||
-	    object->name.len >= 32 || object->fields >= SPOKEI_OBJECT_SHORT ||
-	    writer->classes.count > SPOKEI_HESSIAN_KNOWN)
+	writer->plan = NULL;
+	if (writer->plans == NULL || writer->put.error || writer->generic || number > 0xf ||
+	    !object->flat || writer->classes.count > SPOKEI_HESSIAN_KNOWN ||
+	    spokei_java_identifiers(name) < 2)
 		return;
-	names = plan_of(writer, class) + 1;
-	end = spokei_buffer_data(writer->put.out) + writer->classes.entry[class].at +
-	      writer->classes.entry[class].len;
-	if (!spokei_hessian_is_ascii((const unsigned char *)object->name.text, object->name.len) ||
-	    !spokei_hessian_is_ascii(names, (size_t)(end - names)))
+	bytes += writer->classes.entry[number].at;
+	len = writer->classes.entry[number].len;
+	if (!is_plain(bytes, len))
 		return;
-	writer->again = class;
-	writer->qualified = object->named;
+	writer->plan = add_plan(writer->plans, bytes, len);
+	writer->number = number;
 }
 
 /* --- containers */
@@ -694,6 +787,13 @@ void spokei_hessian_write_container(struct spokei_hessian_writer *writer,
 	if (!list)
 		spokei_hessian_put_byte(&writer->put, 'Z');
 	spokei_hessian_close(writer);
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): the depth of the values is bounded */
+void spokei_hessian_write_found(struct spokei_hessian_writer *writer,
+				const struct spokei_hessian_object *object)
+{
+	keep_plan(writer, spokei_hessian_write_object(writer, object), object);
 }
 
 /* --- exts */
@@ -829,10 +929,10 @@ static void write_map(struct spokei_hessian_writer *writer)
 {
 	struct spokei_hessian_object object;
 
-	if (write_again(writer))
+	if (spokei_hessian_write_planned(writer))
 		return;
 	if (spokei_hessian_find_object(writer, false, &object))
-		keep_plan(writer, spokei_hessian_write_object(writer, &object), &object);
+		spokei_hessian_write_found(writer, &object);
 	else
 		spokei_hessian_write_container(writer, writer->at, NULL);
 }

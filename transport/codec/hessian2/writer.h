@@ -55,15 +55,16 @@ struct spokei_hessian_table {
 struct spokei_hessian_writer {
 	struct spokei_hessian_put put;
 	const struct spokei_codec_body *body;
-	const unsigned char *at;     /* the next value */
-	const unsigned char *end;    /* the end of the values of this part */
-	bool generic;                /* objects become maps with "class" */
-	uint32_t again;              /* the class of the last object, if its map had this ... */
-	struct spoke_span qualified; /* ... last value, which names a class */
-	size_t passes;               /* bytes inside maps that may still be passed */
-	size_t compares;             /* ... that searches may still compare */
-	uint32_t depth;              /* number of open containers and exts */
-	uint32_t containers;         /* lists, maps and objects begun so far */
+	const unsigned char *at;             /* the next value */
+	const unsigned char *end;            /* the end of the values of this part */
+	bool generic;                        /* objects become maps with "class" */
+	struct spokei_buffer *plans;         /* may be NULL */
+	const unsigned char *plan;           /* of the last object; NULL: none */
+	uint32_t number;                     /* ... and the number of its class */
+	size_t passes;                       /* bytes inside maps that may still be passed */
+	size_t compares;                     /* ... that searches may still compare */
+	uint32_t depth;                      /* number of open containers and exts */
+	uint32_t containers;                 /* lists, maps and objects begun so far */
 	uint32_t open[SPOKEI_HESSIAN_DEPTH]; /* numbers of the open containers */
 	struct spokei_hessian_table types;
 	struct spokei_hessian_table classes;
@@ -81,8 +82,8 @@ static inline void spokei_hessian_writer_start(struct spokei_hessian_writer *wri
 				 body->room + body->prefix.len + len + len / 8 + 64);
 	writer->body = body;
 	writer->generic = body->generic;
-	writer->again = UINT32_MAX;
-	writer->qualified = (struct spoke_span){ 0 };
+	writer->plans = body->plans;
+	writer->plan = NULL;
 	writer->passes = SPOKEI_HESSIAN_PASSES_MIN + SPOKEI_HESSIAN_PASSES * len;
 	writer->compares = SPOKEI_HESSIAN_COMPARES_MIN + SPOKEI_HESSIAN_COMPARES * len;
 	writer->depth = 0;
@@ -183,8 +184,8 @@ struct spokei_hessian_object {
 	const unsigned char *pairs; /* the first pair */
 	const unsigned char *end;   /* the end of the map */
 	size_t fields;
-	bool renamed;            /* the field "message" is called "detailMessage" */
-	struct spoke_span named; /* the last value, if it is a qualified name; or empty */
+	bool renamed; /* the field "message" is called "detailMessage" */
+	bool flat;    /* all values are scalars */
 	/* The first keys. */
 	const unsigned char *key[SPOKEI_HESSIAN_KEYS];
 };
@@ -208,6 +209,15 @@ SPOKE_MUST_USE bool spokei_hessian_find_object(struct spokei_hessian_writer *wri
 SPOKE_MUST_USE bool spokei_hessian_open_object(struct spokei_hessian_writer *writer,
 					       const struct spokei_hessian_object *object,
 					       uint32_t *ret_number);
+
+/* Writes the next value in one pass, if it is a map of scalars of which there is a plan. Returns
+ * false for any other value, with nothing written. */
+SPOKE_MUST_USE bool spokei_hessian_write_planned(struct spokei_hessian_writer *writer);
+
+/* Writes the next value, of which spokei_hessian_find_object() has found the class, as an object,
+ * and keeps a plan. */
+void spokei_hessian_write_found(struct spokei_hessian_writer *writer,
+				const struct spokei_hessian_object *object);
 
 /* Writes the next value, a map, as an object, and returns the number of its class. */
 uint32_t spokei_hessian_write_object(struct spokei_hessian_writer *writer,

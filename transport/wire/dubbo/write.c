@@ -103,7 +103,8 @@ static int describe_java(struct spoke_value value, int usual, struct spoke_span 
 
 	if (usual != MAP && spoke_value_time(value, &seconds, &ns) == 0)
 		return DATE;
-	if (spoke_value_type(value) == SPOKE_VALUE_MAP && spoke_value_class(value, ret_class) == 0)
+	if ((usual == MAP || spoke_value_type(value) == SPOKE_VALUE_MAP) &&
+	    spoke_value_class(value, ret_class) == 0)
 		return spokei_java_identifiers(*ret_class) > 0 ? CLASS : MAP;
 	return usual;
 }
@@ -159,13 +160,17 @@ static unsigned char *put_type(unsigned char *at, const struct type *type, struc
 /* Derives the types of arguments, and keeps them if there is room. */
 static SPOKEI_NOINLINE struct types types_derive(struct spoke_span args, struct kept *kept)
 {
-	struct spoke_cursor cursor = spoke_cursor_bytes(args);
+	const unsigned char *at = args.data;
+	const unsigned char *end = at + args.len;
 	struct types types = { .text = kept->text };
-	struct spoke_value value;
 	struct spoke_span class;
 
-	while (spokei_skip_next(&cursor, &value)) {
-		const struct type *type = describe(value, &class);
+	while (at && at < end) {
+		size_t short_len = spokei_shape_len(at, end);
+		const unsigned char *next = short_len > 0 ? at + short_len
+							  : spokei_shape_skip(at, end);
+		const struct type *type = describe((struct spoke_value){ at, (size_t)(next - at) },
+						   &class);
 		size_t len = type->len > 0 ? type->len : class.len + 2;
 
 		types.matter |= type->matters;
@@ -174,6 +179,7 @@ static SPOKEI_NOINLINE struct types types_derive(struct spoke_span args, struct 
 		if (types.text)
 			(void)put_type((unsigned char *)kept->text + types.len, type, class);
 		types.len += len;
+		at = next;
 	}
 	types.at_once = types.text && types.len <= TYPES_BEYOND;
 	return types;
@@ -845,6 +851,7 @@ static SPOKEI_NOINLINE int write_any_request(const struct spokei_wire_limits *li
 	struct spokei_codec_body body = {
 		.room = SPOKEI_DUBBO_HEAD_LEN,
 		.values = message->args,
+		.plans = limits->plans,
 		.attached = true,
 	};
 	unsigned two_way = message->two_way ? SPOKEI_DUBBO_TWO_WAY : 0;
@@ -943,6 +950,7 @@ static SPOKEI_NOINLINE int write_reply_by_codec(const struct spokei_wire_limits 
 	size_t before = spokei_buffer_len(out);
 	struct spokei_codec_body body = {
 		.room = SPOKEI_DUBBO_HEAD_LEN,
+		.plans = limits->plans,
 		.attached = !message->bare,
 		.thrown = message->error != 0,
 		.generic = message->generic,
