@@ -723,6 +723,7 @@ ROW(nothing_of_a_request_forges_a_line_of_the_access_log, STAGE_ALL)
 
 	memset(&heard, 0, sizeof(heard));
 	stage->faulty.env.log = hear;
+	assert_int_equal(spoke_engine_log(stage->engine, "info"), 0);
 	http_ask(raw, "GET /demo.Web/get?user=%%0aforged HTTP/1.1\r\n" HTTP_HOST "\r\n");
 	http_want(raw, 200, "\"?nforged\"\n");
 	http_ask(raw, "POST /demo.Any/th%%0aing%%22?user=%%0a HTTP/1.1\r\n" HTTP_HOST

@@ -689,17 +689,17 @@ ROW(row_33_stale_handle_cancels_no_call, STAGE_ALL)
 	struct spoke_call calls[3];
 	struct spokei_message request;
 	struct ending endings[3];
-	uint32_t *generation;
+	uint64_t *handle; /* of the cell; its upper half is the generation */
 
 	/* The cell is used once; then its next generation is the last but one. */
 	stage_call(stage, stage->echo, "x", &endings[0], &calls[0]);
-	generation = (uint32_t *)(void *)stage->consumer->caller->calls.chunks[0];
+	handle = (uint64_t *)(void *)stage->consumer->caller->calls.chunks[0];
 	raw_frame(raw, &request);
 	assert_int_equal(request.kind, SPOKEI_REQUEST);
-	assert_int_equal(*generation, calls[0].handle >> 32);
+	assert_int_equal(*handle, calls[0].handle);
 	assert_true(spoke_call_cancel(stage->consumer, calls[0]));
 	assert_ends(stage, &endings[0], SPOKE_ECANCELED);
-	*generation = UINT32_MAX - 1;
+	*handle |= (uint64_t)(UINT32_MAX - 1) << 32;
 	for (int i = 1; i < 3; i++) {
 		stage_call(stage, stage->echo, "x", &endings[i], &calls[i]);
 		raw_frame(raw, &request);

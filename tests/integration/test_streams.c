@@ -818,6 +818,7 @@ static void hear(void *ctx, const struct spoke_log_line *line)
 static void listen_to_log(struct stage *stage)
 {
 	stage->faulty.env.log = hear;
+	assert_int_equal(spoke_engine_log(stage->engine, "info"), 0);
 	memset(&heard, 0, sizeof(heard));
 }
 
