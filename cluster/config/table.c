@@ -214,11 +214,12 @@ static const char *check_comet_listen(const struct spokei_check *of, const char 
 	struct spoke_address address;
 	struct spoke_span item;
 
-	for (unsigned number = 1; spokei_option_item(&value, &item); number++)
+	for (unsigned number = 1; spokei_option_item(&value, &item); number++) {
 		if (!spokei_places_read(of->env, item, &address))
 			return refuse_entry(of, number, item,
 					    "not a numeric address; write e.g. 127.0.0.1:8080 or "
 					    "unix:/run/pages.sock");
+	}
 	return NULL;
 }
 

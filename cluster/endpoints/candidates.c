@@ -18,6 +18,7 @@
 	ROW(ranks, uint8_t)                                                                        \
 	ROW(able, uint8_t)
 
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a term of a sum */
 #define SIZE_OF(array, type) +sizeof(type)
 
 /* Bytes per place. Two homes and so on, so that their numbers can be powers of two. */

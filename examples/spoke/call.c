@@ -321,13 +321,14 @@ static int run(struct caller *caller)
 		spoke_config_engine(caller->config, &engine_options);
 	if (caller->target.listed && !caller->target.registry)
 		caller->target.registry = spoke_config_get(caller->config, "registry", "url");
-	if (caller->target.listed && !caller->target.registry)
+	if (caller->target.listed && !caller->target.registry) {
 		return ending_say(
 			VERB_USAGE, VERB,
 			caller->config_path
 				? "%s: the file of --config sets no registry"
 				: "%s: no address; name a file with a registry by --config",
 			shown_of(caller->place).text);
+	}
 	error = ending_quiet_engine(&engine_options, &caller->engine);
 	options.config = caller->config;
 	options.tls = secure_options(&caller->secure);

@@ -12,6 +12,7 @@
 #define SPOKEI_TRANSPORT_CONN_PARTS_H
 
 #include "transport/conn/conn.h"
+#include "transport/conn/link.h"
 
 /* Upper half of the ids of a connection that spoke has opened ("spok"), and so of its first
  * heartbeat. It tells the provider that no caller half-closes this connection and waits. */
