@@ -12,7 +12,6 @@
 #define SPOKEI_TRANSPORT_CONN_PARTS_H
 
 #include "transport/conn/conn.h"
-#include "transport/conn/link.h"
 
 /* Upper half of the ids of a connection that spoke has opened ("spok"), and so of its first
  * heartbeat. It tells the provider that no caller half-closes this connection and waits. */
@@ -108,11 +107,14 @@ static inline bool spokei_conn_queues(const struct spokei_conn *conn, size_t her
 /* Watches for the events that the state requires. */
 void spokei_conn_watch(struct spokei_conn *conn);
 
+/* Returns whether so much output waits for an unproven peer that nothing is read. */
+bool spokei_conn_is_full_unproven(const struct spokei_conn *conn);
+
 /* Returns whether so much output waits that nothing is read. `high`: the link's limit. */
 static inline bool spokei_conn_is_full(const struct spokei_conn *conn, size_t high)
 {
 	if (SPOKEI_UNLIKELY(conn->unproven))
-		return spokei_conn_queues(conn, spokei_outlet_len(&conn->out), SPOKEI_UNPROVEN_OUT);
+		return spokei_conn_is_full_unproven(conn);
 	return spokei_conn_queues(conn, spokei_buffer_len(&conn->out.out), high);
 }
 

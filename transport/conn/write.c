@@ -302,6 +302,11 @@ SPOKEI_NOINLINE int spokei_conn_call_guarded(struct spokei_conn *conn,
 
 /* --- watching, and the pause of reading */
 
+bool spokei_conn_is_full_unproven(const struct spokei_conn *conn)
+{
+	return spokei_conn_queues(conn, spokei_outlet_len(&conn->out), SPOKEI_UNPROVEN_OUT);
+}
+
 /* Has a stream whose bytes count as queued call when so few wait that the pause ends. */
 static SPOKEI_NOINLINE unsigned watch_layered(struct spokei_conn *conn, unsigned io)
 {
