@@ -325,7 +325,7 @@ static inline bool takes_one(const struct spoke_method *method, const struct spo
 {
 	const struct spoke_policy *policy = args->policy;
 
-	if (SPOKEI_UNLIKELY(method->settings.wait_ready || args->lease))
+	if (SPOKEI_UNLIKELY(method->settings.bounded || args->lease))
 		return false;
 	if (SPOKEI_LIKELY(policy->attempts == SPOKE_ATTEMPTS_IN_TURN) &&
 	    spokei_directory_listed(method->caller->directory) <= 1)
@@ -399,7 +399,7 @@ static inline bool takes_first_answer(const struct spoke_method *method,
  * decides. `lease` may be NULL. Returns as spoke_call(); after an error the call was not begun. */
 static int begin_first(struct spokei_call *call, const struct spoke_lease *lease)
 {
-	const struct spokei_retry_state *retry = call->retry;
+	struct spokei_retry_state *retry = call->retry;
 	struct spokei_endpoint *endpoint;
 	struct spokei_conn *conn;
 	int error;
@@ -408,8 +408,10 @@ static int begin_first(struct spokei_call *call, const struct spoke_lease *lease
 	if (SPOKEI_UNLIKELY(!retry->first_answer || lease || call->method->settings.wait_ready))
 		return spokei_call_begin_asking(call, lease);
 	error = spokei_call_pick(call->method, &retry->args, NULL, &endpoint, &conn);
-	if (SPOKEI_LIKELY(error == 0))
+	if (SPOKEI_LIKELY(error == 0)) {
+		retry->args.timeout_ns = spokei_call_time_of_first(call, conn);
 		error = spokei_call_send(&call->attempt, conn, &retry->args, NULL);
+	}
 	if (SPOKEI_UNLIKELY(error))
 		return spokei_call_begin_asking(call, NULL);
 	call->attempt.endpoint = endpoint;
@@ -428,10 +430,8 @@ static SPOKEI_NOINLINE int begin_kept(struct spoke_method *method,
 	if (error)
 		return error;
 	error = check_kept(call->method->caller, args);
-	if (error == 0) {
-		call->retry = spokei_retry_state_new(method->caller, args);
-		error = call->retry ? SPOKE_OK : SPOKE_ENOMEM;
-	}
+	if (error == 0)
+		error = spokei_retry_state_new(call, args);
 	if (SPOKEI_LIKELY(error == 0)) {
 		call->excuses = args->policy->excuses;
 		call->retry->first_answer = takes_first_answer(method, args->policy);
@@ -462,12 +462,12 @@ static int begin_answer(struct spoke_method *method, struct spoke_value value, b
 
 	if (error)
 		return error;
-	call->retry = spokei_retry_state_new(method->caller, &args);
-	if (call->retry == NULL) {
+	error = spokei_retry_state_new(call, &args);
+	if (error) {
 		give_up(call);
-		return SPOKE_ENOMEM;
+		return error;
 	}
-	spokei_retry_state_open(call->retry, call);
+	spokei_retry_state_open(call->retry);
 	call->retry->fallback = fallback;
 	answer_later(call);
 	spokei_figures_count(call->method->figures, SPOKE_STAT_CALLS);
@@ -950,6 +950,18 @@ static void attempt_done(struct spokei_pending *pending, const struct spokei_out
 	finish(call, &result);
 }
 
+/* Is spokei_link's prolong(). */
+static uint64_t prolong(struct spokei_pending *pending, bool written)
+{
+	struct spokei_attempt *attempt = spoke_container_of(pending, struct spokei_attempt,
+							    pending);
+
+	/* Requests that carry a token are no attempts of calls. */
+	if (pending->done != attempt_done || attempt->call->retry == NULL)
+		return pending->timeout_ns;
+	return spokei_call_prolonged(attempt, written);
+}
+
 /* --- the end of a call with a history */
 
 static void settle(struct spokei_call *call, struct spoke_result *result)
@@ -1170,6 +1182,7 @@ void spokei_caller_init(struct spokei_caller *caller, struct spokei_link *link, 
 	struct spoke_engine *engine = link->engine;
 
 	*caller = (struct spokei_caller){ .engine = engine, .link = link };
+	link->prolong = prolong;
 	spokei_list_init(&caller->methods);
 	spokei_report_init(&caller->report, engine, tickets ? &caller->retry.tasks : NULL);
 	spokei_slab_init_lasting(&caller->calls, engine->env, sizeof(struct spokei_call),

@@ -27,7 +27,7 @@ struct spokei_call_args {
 	size_t count;                      /* of values */
 	struct spoke_value attachments;    /* a map; { 0 }: none */
 	struct spoke_span key;             /* the user's hash key; { 0 }: none */
-	uint64_t timeout_ns;               /* per attempt */
+	uint64_t timeout_ns;               /* of the call, or of the attempt that is sent */
 	const struct spoke_policy *policy; /* NULL: the call is a push, or is not sent at all */
 	const struct spoke_lease *lease;   /* of the user's options; NULL: none, or it was noted */
 	bool one_way;

@@ -34,6 +34,12 @@ void spokei_call_settings_fill(const struct spokei_key_values *values,
 
 	spokei_keys_fill(values, 1u << SPOKEI_IN_METHOD, SPOKEI_AT_CALL, ret);
 	ret->codec = codecs[values->of[SPOKEI_KEY_SERIALIZATION]];
+	/* Providers of Dubbo mean each attempt. */
+	if (ret->attempt_ns == 0 && (values->from[SPOKEI_KEY_TIMEOUT] == SPOKEI_FROM_PROVIDER ||
+				     values->from[SPOKEI_KEY_TIMEOUT] == SPOKEI_FROM_RULE))
+		ret->attempt_ns = SPOKEI_ATTEMPT_WHOLE;
+	ret->bounded = ret->wait_ready ||
+		       (ret->attempt_ns && ret->attempt_ns != SPOKEI_ATTEMPT_WHOLE);
 }
 
 /* --- life */
@@ -249,16 +255,7 @@ void spokei_method_apply(struct spoke_method *method)
 uint64_t spokei_method_longest(const struct spoke_method *method,
 			       const struct spoke_call_options *options)
 {
-	const struct spokei_call_settings *settings = &method->settings;
-	const struct spoke_policy *policy = options->policy ? options->policy : settings->policy;
-	uint64_t each_ns = options->timeout_ns ? options->timeout_ns : settings->timeout_ns;
-	uint64_t attempts = 1;
-
-	/* A call that becomes a ticket calls back after its first attempt. */
-	if (!policy->repeats &&
-	    (policy->attempts == SPOKE_ATTEMPTS_ANY || policy->attempts == SPOKE_ATTEMPTS_IN_TURN))
-		attempts += spokei_settings_retries(settings, policy);
-	return each_ns > UINT64_MAX / attempts ? UINT64_MAX : each_ns * attempts;
+	return options->timeout_ns ? options->timeout_ns : method->settings.timeout_ns;
 }
 
 /* --- tokens on wires without attachments: a connection shows its token once, by the request

@@ -46,8 +46,8 @@ static struct spokei_caller *caller_of(const struct spokei_retry_state *retry)
 
 #define PAUSE_CAP_NS UINT64_C(60000000000) /* longest pause of an exponential backoff */
 
-/* Returns how long a call may last from its beginning: retry.deadline for a call that may become a
- * ticket, else the sum of all attempts and pauses. */
+/* Returns how long a call may last from its beginning that may become a ticket: retry.deadline, or
+ * the sum of all attempts and pauses. */
 static uint64_t deadline_of(const struct spokei_call_settings *settings,
 			    const struct spoke_policy *policy, uint64_t timeout_ns)
 {
@@ -55,7 +55,7 @@ static uint64_t deadline_of(const struct spokei_call_settings *settings,
 	uint64_t pause_ns = settings->period_ns;
 	uint64_t all_ns = spokei_later(pause_ns, timeout_ns);
 
-	if (policy->repeats && settings->deadline_ns)
+	if (settings->deadline_ns)
 		return settings->deadline_ns;
 	for (uint32_t i = 0; i < retries; i++) {
 		/* Jitter may lengthen growing pauses by a fifth. */
@@ -78,12 +78,14 @@ static void open_history(struct spokei_call *call)
 	struct spokei_retry_state *retry = call->retry;
 	const struct spoke_policy *policy = retry->args.policy;
 
-	spokei_retry_state_open(retry, call);
+	spokei_retry_state_open(retry);
 	/* The result under a policy that never begins an attempt. */
 	retry->ending.error = SPOKE_EUNAVAILABLE;
-	retry->lasts_ns = deadline_of(&call->method->settings, policy, retry->args.timeout_ns);
-	if (policy->repeats)
+	retry->lasts_ns = retry->timeout_ns;
+	if (policy->repeats) {
+		retry->lasts_ns = deadline_of(&call->method->settings, policy, retry->timeout_ns);
 		retry->id = call->method->caller->next_id++;
+	}
 }
 
 /* Returns an attempt that is not in flight, or NULL without memory. */
@@ -200,6 +202,26 @@ void spokei_ticket_look(const struct spokei_retry_state *retry, uint64_t now_ns,
 		ret_state->next_ns = spokei_retry_state_pause(retry, now_ns);
 }
 
+/* --- the time of a call */
+
+/* Returns how long the call may last from its beginning until its answer, or until it becomes a
+ * ticket; of a ticket, until its settlement. */
+static uint64_t answers_ns(const struct spokei_retry_state *retry)
+{
+	return spokei_retry_state_is_deferred(retry) || retry->timeout_ns > retry->lasts_ns
+		       ? retry->lasts_ns
+		       : retry->timeout_ns;
+}
+
+/* Returns how much of that time is left. */
+static uint64_t answer_left(const struct spokei_retry_state *retry)
+{
+	uint64_t age_ns = spokei_retry_state_age(retry, caller_of(retry)->engine->begin_ns);
+	uint64_t answers = answers_ns(retry);
+
+	return answers > age_ns ? answers - age_ns : 0;
+}
+
 /* --- calls that wait, in lists and on the engine's wheel */
 
 #define UNKNOWN UINT32_MAX /* the class of watched attempts, before the first one */
@@ -283,10 +305,10 @@ static unsigned watch_class(struct spokei_caller *caller)
 static uint64_t due_of(const struct spokei_retry_state *retry, uint64_t now_ns)
 {
 	uint64_t due_ns = spokei_later(now_ns, retry->pause_ns);
-	uint64_t end_ns = spokei_later(retry->begun_ns, retry->lasts_ns);
+	uint64_t end_ns = spokei_later(retry->begun_ns, answers_ns(retry));
 
 	if (retry->state == SPOKEI_CALL_UNREADY)
-		return spokei_later(retry->begun_ns, retry->args.timeout_ns);
+		return end_ns;
 	return due_ns < end_ns || retry->watched ? due_ns : end_ns;
 }
 
@@ -322,7 +344,7 @@ static void wait_paused(struct spokei_retry_state *retry, uint64_t pause_ns)
 	schedule_wait_later(retry);
 }
 
-/* Has a call wait until some endpoint can take it, at most for the time of one attempt. */
+/* Has a call wait until some endpoint can take it, at most for the time of the call. */
 static void wait_unready(struct spokei_retry_state *retry)
 {
 	spokei_call_move(&retry->state, SPOKEI_CALL_UNREADY);
@@ -423,8 +445,8 @@ static uint64_t random_number(const struct spokei_retry_state *retry)
 	return dice;
 }
 
-/* Shows the history of the call to its policy, and returns the verdict. */
-static struct spoke_policy_verdict ask_policy(const struct spokei_retry_state *retry)
+/* Returns the history of the call for its policy. */
+static struct spoke_policy_history history_of(const struct spokei_retry_state *retry)
 {
 	const struct spoke_policy *policy = retry->args.policy;
 	const struct spokei_call_settings *settings = &retry->call->method->settings;
@@ -452,7 +474,14 @@ static struct spoke_policy_verdict ask_policy(const struct spokei_retry_state *r
 		history.dice = random_number(retry);
 	spokei_directory_count(caller_of(retry)->directory, retry->tried, retry->tried_count,
 			       &history.able, &history.fresh);
-	return policy->next(&history);
+	return history;
+}
+
+static struct spoke_policy_verdict ask_policy(const struct spokei_retry_state *retry)
+{
+	struct spoke_policy_history history = history_of(retry);
+
+	return retry->args.policy->next(&history);
 }
 
 /* Returns what the end of an attempt means for another attempt. */
@@ -610,19 +639,48 @@ static int begin_leased(struct spokei_retry_state *retry, struct spoke_lease lea
 
 /* --- one attempt */
 
-/* Returns the time that an attempt may take: not more than is left until the deadline, nor than is
- * left of its timeout after it has waited for an endpoint. */
-static uint64_t time_of_attempt(const struct spokei_retry_state *retry)
+#define ATTEMPT_LEAST_NS UINT64_C(10000000) /* unless attempt.timeout is set, or less is left */
+
+/* Returns how many attempts may follow one after `begun` others, each after the failure of the one
+ * before. */
+static uint64_t count_further(const struct spokei_retry_state *retry, uint32_t begun)
 {
-	uint64_t left_ns = time_left(retry);
-	uint64_t time_ns = retry->args.timeout_ns;
+	const struct spoke_method *method = retry->call->method;
+	const struct spoke_policy *policy = retry->args.policy;
+	uint64_t further = spokei_settings_retries(&method->settings, policy);
+	size_t listed = spokei_directory_listed(method->caller->directory);
 
-	if (retry->was_unready) {
-		uint64_t age_ns = spokei_retry_state_age(retry, caller_of(retry)->engine->begin_ns);
+	if (policy->attempts > SPOKE_ATTEMPTS_IN_TURN || policy->attempts == SPOKE_ATTEMPTS_ONE)
+		return 0;
+	if (policy->attempts == SPOKE_ATTEMPTS_IN_TURN && listed <= further)
+		further = listed > 0 ? listed - 1 : 0;
+	return further > begun ? further - begun : 0;
+}
 
-		time_ns = time_ns > age_ns ? time_ns - age_ns : 0;
+/* Returns the time that an attempt may take after `begun` others, of the time that is left: by
+ * default no more than what leaves each further attempt an equal part. A request that runs at once,
+ * and must not be sent again, gets all. */
+static uint64_t share_of_time(const struct spokei_retry_state *retry,
+			      const struct spokei_conn *conn, uint64_t left_ns, uint32_t begun)
+{
+	const struct spokei_call_settings *settings = &retry->call->method->settings;
+	uint64_t time_ns = settings->attempt_ns;
+
+	if (time_ns == 0 && retry->args.policy->repeats) {
+		time_ns = retry->timeout_ns;
+	} else if (time_ns == 0) {
+		if (!is_repeatable(retry) && spokei_conn_takes_at_once(conn))
+			return left_ns;
+		time_ns = left_ns / (count_further(retry, begun) + 1);
+		if (time_ns < ATTEMPT_LEAST_NS)
+			time_ns = ATTEMPT_LEAST_NS;
 	}
 	return time_ns < left_ns ? time_ns : left_ns;
+}
+
+uint64_t spokei_call_time_of_first(const struct spokei_call *call, const struct spokei_conn *conn)
+{
+	return share_of_time(call->retry, conn, call->retry->timeout_ns, 0);
 }
 
 /* Returns the endpoints to avoid: those of all attempts, or of a ticket that of the last one. */
@@ -696,7 +754,7 @@ static int begin_somewhere(struct spokei_retry_state *retry, struct spokei_attem
 	error = note_endpoint(retry, caller->engine->env, (*ret_endpoint)->id);
 	if (error)
 		return error;
-	args = args_of_attempt(retry, time_of_attempt(retry));
+	args = args_of_attempt(retry, share_of_time(retry, conn, answer_left(retry), retry->begun));
 	if (SPOKEI_UNLIKELY(spokei_retry_state_is_leased(retry)))
 		return send_guarded(attempt, conn, &args);
 	return spokei_call_send(attempt, conn, &args, NULL);
@@ -782,7 +840,7 @@ static enum sent send_some(struct spokei_retry_state *retry, uint32_t count)
 	bool again = retry->begun > 0;
 	struct spokei_outcome outcome = { .error = SPOKE_ECLOSED };
 
-	if (caller->closed || time_left(retry) == 0)
+	if (caller->closed || answer_left(retry) == 0)
 		return retry->open > 0 ? SENT_SOME : SENT_NEVER;
 	if (count > SPOKEI_PLACES_MAX)
 		count = SPOKEI_PLACES_MAX;
@@ -1060,6 +1118,55 @@ void spokei_call_attempt_ended(struct spokei_attempt *attempt, const struct spok
 		go_on(call, outcome, fate);
 }
 
+/* --- an attempt whose time is over */
+
+/* Would another attempt follow if this one failed now? */
+static bool is_followed(const struct spokei_retry_state *retry, enum spoke_policy_fate fate)
+{
+	struct spokei_caller *caller = caller_of(retry);
+	struct spoke_policy_history history = history_of(retry);
+	struct spoke_policy_verdict verdict;
+
+	history.open--;
+	history.failed++;
+	history.last = fate;
+	verdict = retry->args.policy->next(&history);
+	return (verdict.step == SPOKE_STEP_SEND || verdict.step == SPOKE_STEP_WAIT) &&
+	       spokei_budget_has(&caller->budget, caller->engine->begin_ns);
+}
+
+uint64_t spokei_call_prolonged(struct spokei_attempt *attempt, bool written)
+{
+	const struct spokei_pending *pending = &attempt->pending;
+	struct spokei_call *call = attempt->call;
+	struct spokei_retry_state *retry = call->retry;
+	uint64_t now_ns = call->method->caller->engine->begin_ns;
+	uint64_t age_ns = now_ns > pending->begun_ns ? now_ns - pending->begun_ns : 0;
+	uint64_t all_ns;
+
+	if (call->method->settings.attempt_ns || retry->args.policy->repeats || call->cancelled)
+		return pending->timeout_ns;
+	if (age_ns < pending->timeout_ns && (!written || is_repeatable(retry)))
+		return pending->timeout_ns;
+	if (retry->state == SPOKEI_CALL_FIRST)
+		open_begun(attempt);
+	if (retry->begun_ns == 0)
+		retry->begun_ns = pending->begun_ns;
+	if (retry->state != SPOKEI_CALL_SENDING)
+		return pending->timeout_ns;
+	all_ns = spokei_later(age_ns, answer_left(retry));
+	if (SPOKEI_UNLIKELY(spokei_retry_state_is_leased(retry)) &&
+	    all_ns > spokei_later(age_ns, lease_left(retry)))
+		all_ns = spokei_later(age_ns, lease_left(retry));
+	if (all_ns <= pending->timeout_ns)
+		return pending->timeout_ns;
+	if (written && !is_repeatable(retry))
+		return all_ns;
+	return is_followed(retry, written ? SPOKE_FATE_UNSURE : SPOKE_FATE_SAFE)
+		       ? pending->timeout_ns
+		       : all_ns;
+}
+
 /* --- the end of a wait */
 
 /* An attempt is slow. A call that was cancelled ends anyway. */
@@ -1080,10 +1187,9 @@ static void call_due(struct spokei_retry_state *retry, int error)
 		slow(call);
 	else if (error)
 		spokei_call_end_later(call, SPOKE_TICKET_EXHAUSTED, error);
-	else if (retry->was_unready && time_of_attempt(retry) == 0)
-		spokei_call_end_later(call, SPOKE_TICKET_EXPIRED, SPOKE_ETIMEOUT_UNSENT);
-	else if (time_left(retry) == 0)
-		spokei_call_end_later(call, SPOKE_TICKET_EXPIRED, SPOKE_ETIMEOUT);
+	else if (answer_left(retry) == 0)
+		spokei_call_end_later(call, SPOKE_TICKET_EXPIRED,
+				      retry->was_unready ? SPOKE_ETIMEOUT_UNSENT : SPOKE_ETIMEOUT);
 	else {
 		spokei_call_move(&retry->state, SPOKEI_CALL_DECIDING);
 		next_step(call, NULL);

@@ -83,11 +83,12 @@ struct spokei_retry_state {
 	enum spokei_call_state state;
 	enum spokei_ticket_stage ticket;
 	bool first_answer;            /* the first answer ends the call, as its policy has it */
+	uint64_t timeout_ns;          /* of the call: until its answer, or its ticket */
 	struct spokei_call_args args; /* point into `bytes`; policy NULL: the call is not sent */
 	unsigned char *extended; /* room for the attachments with ours; NULL: ours are not sent */
 	size_t size;             /* of this struct, with its bytes */
-	/* The history: from here on undefined until it is opened. */
 	struct spokei_call *call;
+	/* The history: from here on undefined until it is opened. */
 	size_t extended_len; /* 0: the user's attachments are sent */
 	uint32_t begun;      /* attempts, as in struct spoke_policy_history */
 	uint32_t open;
@@ -103,13 +104,12 @@ struct spokei_retry_state {
 	struct spokei_fork *forks; /* freed when the call has ended */
 	bool fans_out;             /* several attempts were in flight at a time */
 	bool written;              /* an attempt was written: the request may have run */
-	bool was_unready; /* the next attempt has only the time that is left from waiting for an
-			   * endpoint */
-	bool waited;      /* it has paused since the last attempt, or that one is slow */
-	bool hedged;      /* a backup was begun */
-	bool watched;     /* the timer is that of an attempt that may become slow */
-	bool inside_call; /* spoke_call() has not returned: its result reports the end */
-	bool fallback;    /* not sent: the arguments are the fallback of its method */
+	bool was_unready;          /* the next attempt is the one that has waited for an endpoint */
+	bool waited;               /* it has paused since the last attempt, or that one is slow */
+	bool hedged;               /* a backup was begun */
+	bool watched;              /* the timer is that of an attempt that may become slow */
+	bool inside_call;          /* spoke_call() has not returned: its result reports the end */
+	bool fallback;             /* not sent: the arguments are the fallback of its method */
 	struct spokei_lease_use lease; /* over NULL: the call is not made under a lease */
 	struct spokei_task lease_end;  /* ends the call after its lease; on the engine's soon */
 	/* Times of the engine's clock. */
@@ -131,10 +131,10 @@ struct spokei_retry_state {
 	unsigned char bytes[];
 };
 
-/* Makes the retry state of a call, with a copy of its arguments. If the call repeats its attempts,
- * or is made under a lease, there is room for attachments of ours. Returns NULL without memory. */
-struct spokei_retry_state *spokei_retry_state_new(struct spokei_caller *caller,
-						  const struct spokei_call_args *args);
+/* Gives a call a retry state, with a copy of its arguments. If the call repeats its attempts,
+ * or is made under a lease, there is room for attachments of ours. Returns 0 or SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_retry_state_new(struct spokei_call *call,
+					  const struct spokei_call_args *args);
 
 /* Frees a retry state that does not wait, and has no attempt in flight; NULL is fine. */
 void spokei_retry_state_free(struct spokei_caller *caller, struct spokei_retry_state *retry);
@@ -143,15 +143,13 @@ void spokei_retry_state_free(struct spokei_caller *caller, struct spokei_retry_s
 void spokei_retry_blocks_free(struct spokei_retry_blocks *blocks, const struct spoke_env *env);
 
 /* Opens an empty history; the call is DECIDING. */
-static inline void spokei_retry_state_open(struct spokei_retry_state *retry,
-					   struct spokei_call *call)
+static inline void spokei_retry_state_open(struct spokei_retry_state *retry)
 {
-	const size_t from = offsetof(struct spokei_retry_state, call);
+	const size_t from = offsetof(struct spokei_retry_state, extended_len);
 
 	spokei_call_move(&retry->state, SPOKEI_CALL_DECIDING);
 	memset((unsigned char *)retry + from, 0,
 	       offsetof(struct spokei_retry_state, ending.text) - from);
-	retry->call = call;
 	retry->tried = retry->few;
 	retry->tried_room = SPOKEI_RETRY_STATE_FEW;
 }
@@ -210,6 +208,14 @@ void spokei_retry_queue_leave(struct spokei_retry_state *retry, bool over);
  * spoke_call(); after an error the call was not begun. */
 SPOKE_MUST_USE int spokei_call_begin_asking(struct spokei_call *call,
 					    const struct spoke_lease *lease);
+
+/* Returns the time for the first attempt of a call, which begins without a history. */
+uint64_t spokei_call_time_of_first(const struct spokei_call *call, const struct spokei_conn *conn);
+
+/* Returns how long an attempt may take in all, when its time is over, or before its request is
+ * written late: all the time of its call if no other attempt would follow. So a call never ends
+ * early because it might have tried elsewhere. `written`: the request may run. */
+uint64_t spokei_call_prolonged(struct spokei_attempt *attempt, bool written);
 
 /* Takes a call to its next step after an attempt that has not ended it. */
 void spokei_call_attempt_ended(struct spokei_attempt *attempt,

@@ -4,6 +4,7 @@
 #include "cluster/call/retry.h"
 
 #include "cluster/call/caller.h"
+#include "cluster/call/method.h"
 #include "cluster/filter/fence_table.h"
 #include "core/base/env.h"
 #include "core/base/span.h"
@@ -74,9 +75,9 @@ static size_t room_for_ours(const struct spokei_call_args *args)
 	return room;
 }
 
-struct spokei_retry_state *spokei_retry_state_new(struct spokei_caller *caller,
-						  const struct spokei_call_args *args)
+int spokei_retry_state_new(struct spokei_call *call, const struct spokei_call_args *args)
 {
+	struct spokei_caller *caller = call->method->caller;
 	struct spoke_span attachments = { args->attachments.data, args->attachments.len };
 	size_t size = sizeof(struct spokei_retry_state);
 	size_t ours = room_for_ours(args);
@@ -85,18 +86,20 @@ struct spokei_retry_state *spokei_retry_state_new(struct spokei_caller *caller,
 
 	if (args->values.len > SIZE_MAX / 8 || attachments.len > SIZE_MAX / 8 ||
 	    args->key.len > SIZE_MAX / 8)
-		return NULL;
+		return SPOKE_ENOMEM;
 	size += args->values.len + attachments.len + args->key.len;
 	if (ours)
 		size += attachments.len + ours;
 	retry = take_block(&caller->blocks, caller->engine->env, size);
 	if (retry == NULL)
-		return NULL;
+		return SPOKE_ENOMEM;
 	at = retry->bytes;
 	retry->state = SPOKEI_CALL_FIRST;
 	retry->ticket = SPOKEI_TICKET_NONE;
 	retry->first_answer = false;
 	retry->size = size;
+	retry->call = call;
+	retry->timeout_ns = args->timeout_ns;
 	retry->args = *args;
 	retry->args.values = copy(&at, args->values);
 	attachments = copy(&at, attachments);
@@ -105,7 +108,8 @@ struct spokei_retry_state *spokei_retry_state_new(struct spokei_caller *caller,
 	retry->args.lease = NULL; /* the user's */
 	retry->extended = ours ? at : NULL;
 	caller->kept += size;
-	return retry;
+	call->retry = retry;
+	return SPOKE_OK;
 }
 
 static void free_history(struct spokei_retry_state *retry, const struct spoke_env *env)

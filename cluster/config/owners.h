@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #define SPOKEI_RETRIES_OF_POLICY UINT32_MAX
+#define SPOKEI_ATTEMPT_WHOLE UINT64_MAX /* an attempt may take all the time of its call */
 
 struct spoke_balancer;
 struct spoke_policy;
@@ -15,10 +16,13 @@ struct spoke_policy;
 struct spokei_call_settings {
 	const struct spoke_policy *policy;
 	const struct spoke_balancer *balancer;
-	uint64_t timeout_ns;
+	uint64_t timeout_ns; /* of a call */
+	/* Of an attempt; 0: each further attempt is left an equal part; or ATTEMPT_WHOLE. */
+	uint64_t attempt_ns;
 	uint8_t codec; /* id of the serialization; 0: that of the endpoint */
 	bool growing;  /* exponential backoff */
 	bool wait_ready;
+	bool bounded; /* also the only attempt of a call may have to wait or to end early */
 	bool sticky;
 	bool idempotent;
 	uint64_t period_ns;

@@ -17,9 +17,15 @@
 
 /* Calls of a consumer. The prefix "METHOD." in a URL limits a key to one method. */
 SETTING(TIMEOUT, "timeout", DURATION, CALLS,
-	"timeout of an attempt, including queueing and connecting",
+	"timeout of a call, including all its attempts, and its waits for a provider",
 	LIVE, RANGE(NS_PER_MS, SPOKEI_TIMEOUT_MAX_NS), PRESET(SPOKEI_TIMEOUT_NS),
 	FIELDS(AT(CONSUMER, timeout_ns), AT(METHOD, timeout_ns), AT(CALL, timeout_ns)))
+SETTING(ATTEMPT_TIMEOUT, "attempt.timeout", DURATION, CALLS,
+	"timeout of an attempt, including queueing and connecting",
+	LIVE, RANGE(NS_PER_MS, SPOKEI_TIMEOUT_MAX_NS),
+	PRESET_TEXT("time left / attempts left"),
+	FIELDS(AT(CONSUMER, attempt_timeout_ns), AT(METHOD, attempt_timeout_ns),
+	       AT(CALL, attempt_ns)))
 SETTING(CLUSTER, "cluster", NAME, CALLS, "policy for calls whose attempt fails",
 	LIVE, NAMES(policy_name), PRESET_TEXT("failover"), OBJECTS(policy_at),
 	FIELDS(OBJECT(CONSUMER, policy), OBJECT(METHOD, policy), OBJECT(CALL, policy)))

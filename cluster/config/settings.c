@@ -82,19 +82,24 @@ static int parse(enum spokei_key key, const char *name, const char *value, uint6
 	return spokei_option_parse(&option, value, true, ret, why, size);
 }
 
-/* Returns the key after a method's name and a dot; SPOKEI_KEYS: none. */
+/* Returns the key after a method's name and a dot, the longest that fits; SPOKEI_KEYS: none. */
 static enum spokei_key key_of_method(const char *text)
 {
+	enum spokei_key longest = SPOKEI_KEYS;
 	size_t len = strlen(text);
+	size_t longest_len = 0;
 
 	for (unsigned i = 0; i < SPOKEI_KEYS_OF_METHODS; i++) {
 		size_t key_len = strlen(spokei_keys_name((enum spokei_key)i));
 
-		if (len > key_len + 1 && text[len - key_len - 1] == '.' &&
-		    strcmp(text + len - key_len, spokei_keys_name((enum spokei_key)i)) == 0)
-			return (enum spokei_key)i;
+		if (len <= key_len + 1 || key_len <= longest_len ||
+		    text[len - key_len - 1] != '.' ||
+		    strcmp(text + len - key_len, spokei_keys_name((enum spokei_key)i)) != 0)
+			continue;
+		longest = (enum spokei_key)i;
+		longest_len = key_len;
 	}
-	return SPOKEI_KEYS;
+	return longest;
 }
 
 static const char *name_at(const void *of, size_t i)

@@ -44,11 +44,16 @@ void spokei_budget_roll(struct spokei_budget *budget, uint64_t now_ns)
 	budget->end_ns = (second + 1) * SPOKEI_BUDGET_SLOT_NS;
 }
 
-bool spokei_budget_take(struct spokei_budget *budget, uint64_t now_ns)
+bool spokei_budget_has(struct spokei_budget *budget, uint64_t now_ns)
 {
 	spokei_budget_roll(budget, now_ns);
-	if ((budget->retries_sum + 1) * CALLS_PER_RETRY >
-	    budget->calls_sum + FREE_RETRIES * CALLS_PER_RETRY)
+	return (budget->retries_sum + 1) * CALLS_PER_RETRY <=
+	       budget->calls_sum + FREE_RETRIES * CALLS_PER_RETRY;
+}
+
+bool spokei_budget_take(struct spokei_budget *budget, uint64_t now_ns)
+{
+	if (!spokei_budget_has(budget, now_ns))
 		return false;
 	budget->retries[budget->slot]++;
 	budget->retries_sum++;

@@ -40,6 +40,9 @@ static inline void spokei_budget_called(struct spokei_budget *budget, uint64_t n
 	budget->calls_sum++;
 }
 
+/* Returns whether the budget has a retry left. */
+bool spokei_budget_has(struct spokei_budget *budget, uint64_t now_ns);
+
 /* Takes a retry from the budget. Returns false if there is none left. */
 bool spokei_budget_take(struct spokei_budget *budget, uint64_t now_ns);
 

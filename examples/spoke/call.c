@@ -57,7 +57,7 @@ enum {
 
 static const struct option_row rows[] = {
 	[TIMEOUT] = { "timeout", 't', "TIME",
-		      "timeout per attempt, e.g. 250ms (default: URL or config file, else 1s)" },
+		      "timeout of the call, e.g. 250ms (default: URL or config file, else 1s)" },
 	[RETRIES] = { "retries", 'r', "COUNT",
 		      "further attempts, on other providers (default 2; failback: 3)" },
 	[IDEMPOTENT] = { "idempotent", 0, NULL,

@@ -174,9 +174,8 @@ static inline bool sim_repeats(const struct sim_call *call)
 	       call->by->plan->calls.retries > 0;
 }
 
-/* Return the longest duration of one attempt, and of all attempts of the call. */
-uint64_t sim_attempt_ns(const struct sim_call *call);
-uint64_t sim_attempts_ns(const struct sim_call *call);
+/* Returns the longest duration of a call until its answer or its ticket. */
+uint64_t sim_answer_ns(const struct sim_call *call);
 
 /* Record that a request of the call was written whole, or that a handler runs it. */
 void sim_attempt_written(struct sim_call *call, struct sim_stream *stream,

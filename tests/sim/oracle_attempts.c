@@ -21,20 +21,13 @@ static const struct sim_calls_plan *plan_of(const struct sim_call *call)
 
 /* --- time */
 
-uint64_t sim_attempt_ns(const struct sim_call *call)
+uint64_t sim_answer_ns(const struct sim_call *call)
 {
 	uint64_t ticket_ns = sim_plan_ticket_ns(plan_of(call), call->timeout_ns);
 
 	return plan_of(call)->policy == SIM_FAILBACK && ticket_ns < call->timeout_ns
 		       ? ticket_ns
 		       : call->timeout_ns;
-}
-
-uint64_t sim_attempts_ns(const struct sim_call *call)
-{
-	if (plan_of(call)->policy == SIM_FAILOVER)
-		return call->timeout_ns * (plan_of(call)->retries + 1);
-	return sim_attempt_ns(call);
 }
 
 /* --- S6 */

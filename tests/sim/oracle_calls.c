@@ -19,11 +19,7 @@ static unsigned number_of(const struct sim_world *world, const struct sim_call *
  * frozen. */
 static uint64_t end_of(const struct sim_call *call)
 {
-	uint64_t late_ns = LATE_NS;
-
-	if (sim_repeats(call)) /* each attempt may end late */
-		late_ns *= call->by->plan->calls.retries + 1;
-	return call->begun_ns + sim_attempts_ns(call) + late_ns + call->by->process.held_ns -
+	return call->begun_ns + sim_answer_ns(call) + LATE_NS + call->by->process.held_ns -
 	       call->held_ns;
 }
 
@@ -34,9 +30,8 @@ static uint64_t end_of(const struct sim_call *call)
 static uint64_t flood_most_ns(const struct sim_call *call)
 {
 	uint64_t read_ns = call->by->process.world->plan->flood_ns;
-	uint64_t most_ns = 3 * (SIM_LATE_NS + 2 * read_ns);
 
-	return sim_repeats(call) ? most_ns * (call->by->plan->calls.retries + 1) : most_ns;
+	return 3 * (SIM_LATE_NS + 2 * read_ns);
 }
 
 static void check_flood(struct sim_world *world, const struct sim_call *call, uint64_t now_ns)
@@ -291,7 +286,7 @@ static void check_deadline(struct sim_provider *provider, const struct sim_call 
 	 * attempt may have been queued at any time. */
 	if (put_ns < stream->ends[0].first_wrote_ns && !sim_repeats(call))
 		put_ns = stream->ends[0].first_wrote_ns;
-	most_ns = call->begun_ns + sim_attempt_ns(call) - put_ns + MS +
+	most_ns = call->begun_ns + sim_answer_ns(call) - put_ns + MS +
 		  (call->by->process.held_ns - call->held_ns);
 	if (left_ns > most_ns)
 		sim_violation(world, SIM_S13, "the deadline of call %u grew by %.3f ms",

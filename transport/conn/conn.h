@@ -423,6 +423,12 @@ static inline bool spokei_conn_is_opening(const struct spokei_conn *conn)
 	return conn->state < SPOKEI_CONN_OPEN;
 }
 
+/* Returns whether a request is queued at once, and cannot be withdrawn any more. */
+static inline bool spokei_conn_takes_at_once(const struct spokei_conn *conn)
+{
+	return conn->state == SPOKEI_CONN_OPEN && conn->output == SPOKEI_OUTPUT_FREE;
+}
+
 /* Returns whether writing is over. */
 static inline bool spokei_conn_unwritable(const struct spokei_conn *conn)
 {

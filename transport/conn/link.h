@@ -85,6 +85,7 @@ struct spoke_engine;
 struct spokei_stream_kind;
 struct spokei_task;
 struct spokei_conn;
+struct spokei_pending;
 
 /*
  * Serves a valid request. `message` is borrowed for the call. The request is answered by
@@ -137,6 +138,10 @@ struct spokei_link {
 	 * wanted. */
 	void (*refused)(void *serve_arg, struct spokei_conn *conn,
 			const struct spokei_message *message, int error);
+	/* Returns how long an attempt may take in all. Called when its time is over, and before its
+	 * request is written that was unsent. Must not call users, nor change any connection.
+	 * NULL: as long as was said when it began. */
+	uint64_t (*prolong)(struct spokei_pending *pending, bool written);
 	struct spokei_task *end; /* frees the owner after the last connection */
 	uint32_t alive;          /* connections whose memory is not freed yet */
 	unsigned conn_class;

@@ -189,6 +189,9 @@ void spokei_conn_write_early(struct spokei_conn *conn);
 /* The task at the end of a turn. */
 void spokei_conn_settle(struct spokei_task *task);
 
+/* Has an attempt take longer, if its owner now allows that. */
+void spokei_conn_prolong(struct spokei_pending *pending, bool written);
+
 /* The one completion of an attempt. */
 void spokei_conn_finish_pending(struct spokei_pending *pending, int error,
 				const struct spokei_message *reply);

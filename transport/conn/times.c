@@ -458,18 +458,33 @@ static bool ends_by_reading(struct spokei_pending *pending)
 	       spokei_pendings_find(&conn->pendings, id, &given) == NULL;
 }
 
+/* Arms the timer again if the attempt may take longer than was said when it began. */
+static bool goes_on(struct spokei_pending *pending, bool written)
+{
+	struct spokei_conn *conn = pending->conn;
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+	uint64_t due_ns;
+
+	spokei_conn_prolong(pending, written);
+	due_ns = spokei_later(pending->begun_ns, pending->timeout_ns);
+	return due_ns > engine->begin_ns &&
+	       spoke_wheel_schedule(engine->wheel, &pending->timer, conn->link->pending_class,
+				    due_ns) == SPOKE_WHEEL_OK;
+}
+
 /* The wheel's callback for a call whose time has run out. */
 static void pending_due(struct spoke_timer *timer, void *arg)
 {
 	struct spokei_pending *pending = spoke_container_of(timer, struct spokei_pending, timer);
+	bool written;
 
 	(void)arg;
 	if (ends_by_reading(pending))
 		return;
-	spokei_conn_finish_pending(pending,
-				   spokei_conn_may_be_written(pending) ? SPOKE_ETIMEOUT
-								       : SPOKE_ETIMEOUT_UNSENT,
-				   NULL);
+	written = spokei_conn_may_be_written(pending);
+	if (!goes_on(pending, written))
+		spokei_conn_finish_pending(pending,
+					   written ? SPOKE_ETIMEOUT : SPOKE_ETIMEOUT_UNSENT, NULL);
 }
 
 int spokei_link_time(struct spokei_link *link)

@@ -266,7 +266,7 @@ static inline int begin_call(struct spokei_conn *conn, struct spokei_pending *pe
 	message->id = pending->id;
 	if (!message->two_way) /* a one-way request needs an id, but waits for no reply */
 		spokei_pendings_remove(&conn->pendings, pending);
-	if (guard == NULL && conn->state == SPOKEI_CONN_OPEN && conn->output == SPOKEI_OUTPUT_FREE)
+	if (guard == NULL && spokei_conn_takes_at_once(conn))
 		error = put_request(conn, pending, message, pending->timeout_ns);
 	else
 		error = keep_unsent(conn, pending, message);
@@ -660,6 +660,14 @@ static void settle_calls(struct spokei_conn *conn)
 		spokei_pendings_fini(pendings, spokei_conn_engine(conn)->env);
 }
 
+void spokei_conn_prolong(struct spokei_pending *pending, bool written)
+{
+	const struct spokei_link *link = pending->conn->link;
+
+	if (link->prolong)
+		pending->timeout_ns = link->prolong(pending, written);
+}
+
 /* Unsent requests that were queued for one write. */
 struct batch {
 	bool guarded;             /* at least one of them is guarded */
@@ -670,6 +678,8 @@ struct batch {
 static int check_unsent(struct spokei_pending *pending, uint64_t gone_ns)
 {
 	/* The wheel will end it: it advances after all sockets were read. */
+	if (gone_ns >= pending->timeout_ns)
+		spokei_conn_prolong(pending, false);
 	if (gone_ns >= pending->timeout_ns)
 		return SPOKE_ETIMEOUT_UNSENT;
 	return pending->unsent->guard ? pending->unsent->guard(pending) : SPOKE_OK;
@@ -684,6 +694,8 @@ static bool send_unsent(struct spokei_conn *conn, struct spokei_pending *pending
 	uint64_t gone_ns = now_ns > pending->begun_ns ? now_ns - pending->begun_ns : 0;
 	int error = check_unsent(pending, gone_ns);
 
+	if (error == 0)
+		spokei_conn_prolong(pending, true);
 	if (error == 0)
 		error = put_request(conn, pending, &unsent->message, pending->timeout_ns - gone_ns);
 	if (error == SPOKE_ELIMIT && spokei_buffer_len(&conn->out.out) > 0)

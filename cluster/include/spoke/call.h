@@ -38,7 +38,8 @@ struct spoke_method_options {
 	/* JVM descriptors of the arguments, e.g. "Ljava/lang/String;I"; NULL: derived from the
 	 * values of each call. */
 	const char *types;
-	uint64_t timeout_ns; /* per attempt; 0: the consumer's timeout, or 1 s for a provider */
+	uint64_t timeout_ns; /* of a call; 0: the consumer's timeout, or 1 s for a provider */
+	uint64_t attempt_timeout_ns; /* "attempt.timeout": see <spoke/consumer.h> */
 	/* Calls Dubbo's "$invoke", which needs no class at a Java provider. `type_names`: the Java
 	 * names of the argument types, separated by commas, e.g. "java.lang.String,int"; NULL: none
 	 * are sent. */
@@ -152,7 +153,7 @@ typedef void (*spoke_call_done_fn)(void *arg, const struct spoke_result *result)
 
 /* Options of one call. Zero-initialised, all fields have their defaults. */
 struct spoke_call_options {
-	uint64_t timeout_ns; /* per attempt; 0: the method's timeout */
+	uint64_t timeout_ns; /* of the call, with all its attempts; 0: the method's timeout */
 	/* A map with unique strings as keys, borrowed; { 0 }: none. spoke adds the remaining time
 	 * ("timeout", "_TO") itself. */
 	struct spoke_value attachments;
@@ -170,7 +171,7 @@ struct spoke_call_options {
 	 * result->written set. A ticket ends as exhausted with ELEASE. Neither a fallback nor a
 	 * policy hides ELEASE.
 	 *
-	 * The timeout of each attempt is cut to the time that is left of the lease. The provider
+	 * The time of each attempt is cut to the time that is left of the lease. The provider
 	 * gets the attachments "spoke.lease", the name, and "spoke.fence", the number as a text:
 	 * see <spoke/fence.h>. MessagePack-RPC has no attachments, and carries the call without
 	 * them.

@@ -15,9 +15,14 @@
  *
  * A call that was accepted (spoke_call() returned 0) ends exactly once, with its callback, which is
  * never called inside spoke_call(). The result is a reply or an error; the error tells whether the
- * request had been written. A call ends at the latest with the deadline of its last attempt:
- * `timeout` applies to each attempt, and most calls have one attempt (<spoke/policy.h>). A call
- * that was refused has no callback.
+ * request had been written. A call that was refused has no callback.
+ *
+ * `timeout` bounds the call: all its attempts and backups, and its waits for a provider, which end
+ * at most one tick later; of a failback call until its answer or its ticket. `attempt.timeout`
+ * bounds each attempt. By default an attempt gets no more than what leaves each further attempt an
+ * equal part of the time, and at least 10 ms: a call of 1 s with three providers, the first of
+ * which is frozen, leaves it after 333 ms. An attempt that no other one would follow goes on until
+ * the end of the call, e.g. because it may have run and its method is not idempotent.
  *
  * All functions: the engine's thread. For other threads see <spoke/future.h>.
  */
@@ -76,7 +81,7 @@ struct spoke_consumer_options {
 	/* A file that caches the last list of providers, used while the registry does not answer.
 	 * NULL: "registry.cache" of the URL, else no cache. */
 	const char *registry_cache;
-	uint64_t timeout_ns;  /* timeout of an attempt; 0: as in the URL, else 1 s */
+	uint64_t timeout_ns;  /* timeout of a call; 0: as in the URL, else 1 s */
 	uint32_t pending_max; /* outstanding calls; further ones get ELIMIT. 0: 65,536 */
 	size_t frame_max;     /* bytes of a frame, read or written; 0: 8 MiB; at most 64 MiB */
 	/* A provider that has sent nothing for this long is probed. At least 10 ms; SPOKE_OFF: no
@@ -101,6 +106,7 @@ struct spoke_consumer_options {
 	uint64_t retry_period_ns;              /* "retry.period", 5 s; at least 10 ms */
 	uint64_t retry_deadline_ns;            /* "retry.deadline" of a ticket, since its call;
 						* (retries + 1) x (retry.period + timeout) */
+	uint64_t attempt_timeout_ns;           /* "attempt.timeout", see above */
 	uint64_t hedge_after_ns;               /* "hedge.after", none; or SPOKE_OFF: see
 						* struct spoke_method_options */
 	uint32_t failback_tasks_max;           /* "failback.tasks", 100 tickets */

@@ -17,8 +17,8 @@
  * - available: the result of the only attempt, at the first provider in the list that can take it.
  *   A request may run once.
  *
- * Some limits hold under every policy. No attempt begins after the deadline of the call: the time
- * of 1 + retries attempts and their pauses, or retry.deadline if the policy repeats. A request that
+ * Some limits hold under every policy. No attempt begins, and none goes on, after the timeout of
+ * the call; a ticket has until retry.deadline. A request that
  * may have run is sent again only if the method is idempotent or the policy repeats. The retry
  * budget of a consumer allows 100 retries and a fifth of its calls in any 10 s.
  *

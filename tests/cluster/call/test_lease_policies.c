@@ -166,14 +166,14 @@ TEST(retry_under_a_held_lease_carries_the_same_number)
 	assert_int_equal(made->attempts, 2);
 }
 
-TEST(attempts_have_no_more_time_than_the_lease)
+TEST(call_has_no_more_time_than_the_lease)
 {
 	const struct spoke_method_options idempotent = { .idempotent = true };
 	const struct rig_call *made;
 	struct spoke_method *echo;
 
 	clusterrig_provide(3);
-	clusterrig_consume("timeout=400ms", NULL);
+	clusterrig_consume("timeout=10s&attempt.timeout=400ms", NULL);
 	echo = clusterrig_method("echo", &idempotent);
 	for (unsigned i = 0; i < 3; i++)
 		clusterrig.providers[i].manner = RIG_SILENT;
