@@ -7,7 +7,7 @@
 #include "core/memory/buffer.h"
 #include "core/base/env.h"
 
-#define CAPACITY_MIN ((size_t)512)
+#define CAPACITY_MIN ((size_t)128) /* a power of two */
 
 /* Bytes that an empty buffer keeps; idle owners free them. */
 #define CAPACITY_KEPT ((size_t)262144)
@@ -34,6 +34,9 @@ static size_t next_capacity(const struct spokei_buffer *buffer, size_t need)
 	size_t most = sum_or_max(buffer->max, buffer->max / 4);
 	size_t next = sum_or_max(buffer->capacity, buffer->capacity);
 
+	/* A little more: reserving the same again is then quick. */
+	if (next < need && need < SIZE_MAX - CAPACITY_MIN)
+		next = (need | (CAPACITY_MIN - 1)) + 1;
 	if (next < CAPACITY_MIN)
 		next = CAPACITY_MIN;
 	if (next > most)

@@ -80,7 +80,7 @@ static inline void spokei_buffer_clear(struct spokei_buffer *buffer)
 void spokei_buffer_truncate(struct spokei_buffer *buffer, size_t len);
 
 #define SPOKEI_SPARE_MAX 262144u   /* bytes; larger memory is freed */
-#define SPOKEI_SPARES_MAX 8388608u /* ... of all spare memory of one owner */
+#define SPOKEI_SPARES_MAX 8388608u /* ... of all spare memory of one engine */
 
 /* Memory of emptied buffers, for the next one that fills. Zero-initialised. */
 struct spokei_spares {

@@ -35,10 +35,15 @@ void spokei_map_fini(struct spokei_map *map)
 	spokei_map_init(map, map->env);
 }
 
+static uint32_t hash_of(const struct spokei_map *map, const void *key, size_t len)
+{
+	return (uint32_t)spokei_siphash(map->key, key, len);
+}
+
 /* Returns the entry of the key in a table, or the free entry where it belongs. A free entry always
  * exists. */
 static struct spokei_map_entry *find_place(struct spokei_map_entry *entries, size_t room,
-					   const void *key, size_t len, uint64_t hash)
+					   const void *key, size_t len, uint32_t hash)
 {
 	for (size_t at = (size_t)hash & (room - 1);; at = (at + 1) & (room - 1)) {
 		struct spokei_map_entry *entry = &entries[at];
@@ -95,7 +100,7 @@ static void move_entries(struct spokei_map *map, size_t count)
 
 /* Returns the entry of a key in the old table, or NULL. No entry lies before its home. */
 static struct spokei_map_entry *find_old(const struct spokei_map *map, const void *key, size_t len,
-					 uint64_t hash)
+					 uint32_t hash)
 {
 	size_t at = (size_t)hash & (map->room / 2 - 1);
 
@@ -187,10 +192,10 @@ static bool grow(struct spokei_map *map)
 
 int spokei_map_add(struct spokei_map *map, const void *key, size_t len, void *value)
 {
-	uint64_t hash = spokei_siphash(map->key, key, len);
+	uint32_t hash = hash_of(map, key, len);
 	struct spokei_map_entry *entry;
 
-	SPOKE_ASSERT(key != NULL && value != NULL);
+	SPOKE_ASSERT(key != NULL && len <= UINT32_MAX && value != NULL);
 	if (map->room && find_place(map->entries, map->room, key, len, hash)->key)
 		return SPOKE_EEXIST;
 	if (map->count >= map->limit) {
@@ -200,13 +205,13 @@ int spokei_map_add(struct spokei_map *map, const void *key, size_t len, void *va
 			return SPOKE_ENOMEM;
 	}
 	entry = find_place(map->entries, map->room, key, len, hash);
-	*entry = (struct spokei_map_entry){ key, len, value, hash };
+	*entry = (struct spokei_map_entry){ key, value, (uint32_t)len, hash };
 	map->count++;
 	return SPOKE_OK;
 }
 
 static SPOKEI_NOINLINE void *get_old(const struct spokei_map *map, const void *key, size_t len,
-				     uint64_t hash)
+				     uint32_t hash)
 {
 	const struct spokei_map_entry *entry = find_old(map, key, len, hash);
 
@@ -215,18 +220,18 @@ static SPOKEI_NOINLINE void *get_old(const struct spokei_map *map, const void *k
 
 void *spokei_map_get(const struct spokei_map *map, const void *key, size_t len)
 {
-	uint64_t hash;
+	uint32_t hash;
 	void *value;
 
 	if (map->count == 0)
 		return NULL;
-	hash = spokei_siphash(map->key, key, len);
+	hash = hash_of(map, key, len);
 	value = find_place(map->entries, map->room, key, len, hash)->value;
 	return SPOKEI_LIKELY(value || !map->old) ? value : get_old(map, key, len, hash);
 }
 
 static SPOKEI_NOINLINE void *remove_old(struct spokei_map *map, const void *key, size_t len,
-					uint64_t hash)
+					uint32_t hash)
 {
 	struct spokei_map_entry *entry = find_old(map, key, len, hash);
 	void *value = entry ? entry->value : NULL;
@@ -241,12 +246,12 @@ static SPOKEI_NOINLINE void *remove_old(struct spokei_map *map, const void *key,
 void *spokei_map_remove(struct spokei_map *map, const void *key, size_t len)
 {
 	struct spokei_map_entry *entry;
-	uint64_t hash;
+	uint32_t hash;
 	void *value;
 
 	if (map->count == 0)
 		return NULL;
-	hash = spokei_siphash(map->key, key, len);
+	hash = hash_of(map, key, len);
 	entry = find_place(map->entries, map->room, key, len, hash);
 	if (SPOKEI_UNLIKELY(entry->key == NULL))
 		return remove_old(map, key, len, hash);

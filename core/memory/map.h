@@ -13,9 +13,9 @@
 
 struct spokei_map_entry {
 	const void *key; /* NULL: a free entry */
-	size_t key_len;
 	void *value;
-	uint64_t hash;
+	uint32_t key_len;
+	uint32_t hash;
 };
 
 #define SPOKEI_MAP_ROOM_AT_ONCE 1024u /* a table with more entries grows in steps */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A slab allocator: chunks of cells, with a free list through the free cells. The first chunks are
- * small, because most slabs need a few cells: of 4, 4, 8, 16 and 32 cells; all others have 64. */
+ * small, because most slabs need few cells: of 1, 1, 2, 4, 8, 16 and 32 cells; all others have 64.
+ */
 #include "core/memory/slab.h"
 
 #include "core/memory/hidden.h"
@@ -11,14 +12,14 @@
 
 _Static_assert(HEAD_SIZE % _Alignof(max_align_t) == 0, "a cell is aligned");
 
-#define SMALL_CHUNKS 5u /* with SPOKEI_SLAB_CHUNK cells together */
+#define SMALL_CHUNKS 7u /* with SPOKEI_SLAB_CHUNK cells together */
 
 /* Returns the index of the first cell of a chunk. */
 static uint32_t first_of(uint32_t chunk)
 {
 	if (chunk >= SMALL_CHUNKS)
 		return (chunk - SMALL_CHUNKS + 1) * SPOKEI_SLAB_CHUNK;
-	return chunk > 0 ? 2u << chunk : 0;
+	return chunk > 0 ? 1u << (chunk - 1) : 0;
 }
 
 static uint32_t cells_of(uint32_t chunk)

@@ -547,11 +547,12 @@ TEST(drain_ends_although_the_last_client_finds_no_memory)
 
 	cometrig_run(MS);
 	assert_int_equal(spoke_engine_drain(cometrig.engine, 60 * SECOND), SPOKE_OK);
-	cometrig_send(late, "GET /spoke/socket?user=bob HTTP/1.1\r\n");
+	cometrig_send(late, "GET /spoke/socket?user=bob HTTP/1.1\r\n" COMETRIG_HOST COMETRIG_ORIGIN
+				    COMETRIG_UPGRADE);
 	cometrig_run(MS);
 	assert_false(cometrig.engine->drained);
 	spokei_faults_fail(&cometrig.faulty, SPOKEI_FAULTS_MEMORY, 1, -12, true);
-	cometrig_send(late, COMETRIG_HOST COMETRIG_ORIGIN COMETRIG_UPGRADE "\r\n");
+	cometrig_send(late, "\r\n");
 	cometrig_run(MS);
 	spokei_faults_heal(&cometrig.faulty);
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_CLOSED_MEMORY), 1);

@@ -732,8 +732,8 @@ TEST(caller_is_judged_once_a_connection)
 
 	guests_begin(&options, everywhere);
 	guests_enter(0, ECHO_PORT, "10.0.0.7:0", 0, 0);
-	assert_int_equal(guests_call(0, "echo"), SPOKE_OK);
-	assert_int_equal(guests_call(0, "echo"), SPOKE_OK);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(guests_call(0, "echo"), SPOKE_OK);
 	asked = guests.faulty.calls[SPOKEI_FAULTS_MEMORY];
 	for (unsigned i = 0; i < 10; i++)
 		assert_int_equal(guests_call(0, "echo"), SPOKE_OK);
