@@ -28,7 +28,7 @@ struct block {
 	char own_token[SPOKEI_TOKEN_MAX + 1];     /* of the options, or a random one */
 	struct spokei_credential_set credentials; /* ... of a file */
 	struct spokei_config_user file;           /* reads the files of token and TLS again */
-	struct spokei_key_values code;            /* the path of the file of the token */
+	struct spokei_kept_values *code;          /* the path of the file of the token; or NULL */
 	struct spokei_settings keys;              /* of TLS in [provider]; without TLS unused */
 };
 
@@ -82,6 +82,7 @@ static void free_admin(struct spoke_admin *admin)
 	spokei_config_leave(&block->file);
 	spokei_settings_end(&block->keys, env);
 	spokei_credentials_fini(&block->credentials);
+	spokei_keys_drop(env, block->code);
 	spokei_secret_wipe(block->own_token, sizeof(block->own_token));
 	spokei_tls_free(admin->tls);
 	spokei_free(env, admin->texts, 1, admin->texts_size);
@@ -294,16 +295,20 @@ static int read_token_file(struct spoke_admin *admin)
 							   .has_options = true };
 	struct spokei_credential_set *set = &block_of(admin)->credentials;
 	const struct spokei_credentials *credentials;
+	struct spokei_key_values code = { .of = { 0 } };
 	int error;
 
-	block_of(admin)->code.text[SPOKEI_KEY_TOKEN_FILE] = admin->token_file;
+	spokei_keys_put_text(&code, SPOKEI_KEY_TOKEN_FILE, admin->token_file, SPOKEI_FROM_CODE, 0);
+	error = spokei_keys_keep(admin->engine->env, &code, &block_of(admin)->code);
+	if (error)
+		return error;
 	set->keeps_text = true;
 	set->sends = true;
 	set->stay = "page: the token stays as it was";
 	set->changed = token_changed;
 	set->changed_arg = admin;
 	error = spokei_credentials_init(set, admin->engine, &block_of(admin)->file,
-					&block_of(admin)->code, NULL);
+					block_of(admin)->code, NULL);
 	if (error == SPOKE_OK)
 		error = spokei_credentials_add(set, &section, &credentials);
 	if (error)
@@ -342,12 +347,13 @@ static int join_file(struct spoke_admin *admin, struct spoke_config *config)
 static void limit_handshakes(void *owner)
 {
 	struct spoke_admin *admin = owner;
-	const struct spokei_key_values *values = &block_of(admin)->keys.in_force;
+	struct spokei_key_values values;
 	struct spokei_tls_limits limits;
 
-	spokei_keys_fill(values, 1u << SPOKEI_IN_PROVIDER, SPOKEI_AT_HANDSHAKES, &limits);
+	spokei_settings_look(&block_of(admin)->keys, &values);
+	spokei_keys_fill(&values, 1u << SPOKEI_IN_PROVIDER, SPOKEI_AT_HANDSHAKES, &limits);
 	spokei_tls_limit(admin->tls, &limits);
-	admin->http.limits.open_ns = values->of[SPOKEI_KEY_HANDSHAKE_TIMEOUT];
+	admin->http.limits.open_ns = values.of[SPOKEI_KEY_HANDSHAKE_TIMEOUT];
 }
 
 static const struct spokei_settings_kind tls_kind = {
@@ -362,21 +368,22 @@ static int secure(struct spoke_admin *admin, const struct spoke_admin_options *w
 	const struct spokei_tls_sources sources = {
 		.options = with->tls,
 		.of_url = with->tls ? NULL : "on",
-		.values = &keys->in_force,
+		.settings = keys,
 		.section = SPOKEI_IN_PROVIDER,
 	};
+	struct spokei_key_values values = { .of = { 0 } };
 	enum spokei_tls_mode mode;
 	int error;
 
 	if (with->tls == NULL && !is_https(with))
 		return SPOKE_OK;
-	error = spokei_keys_read_code(admin->engine, &keys->options, SPOKEI_IN_PROVIDER,
-				      SPOKEI_AT_TLS, with->tls);
+	error = spokei_keys_read_code(admin->engine, &values, SPOKEI_IN_PROVIDER, SPOKEI_AT_TLS,
+				      with->tls);
 	if (error == SPOKE_OK) {
 		keys->kind = &tls_kind;
 		keys->owner = admin;
 		keys->file.config = with->tls ? NULL : with->config;
-		error = spokei_settings_begin(keys, admin->engine);
+		error = spokei_settings_begin(keys, admin->engine, &values);
 	}
 	if (error == SPOKE_OK)
 		error = spokei_settings_tls(admin->engine, &sources, &mode, &admin->tls);

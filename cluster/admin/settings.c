@@ -209,35 +209,39 @@ static bool may_compare(struct report *report)
 	return true;
 }
 
-static struct owner owner_of(const char *kind, const struct spokei_settings *settings)
+/* `values` gets those in force. */
+static struct owner owner_of(const char *kind, const struct spokei_settings *settings,
+			     struct spokei_key_values *values)
 {
+	spokei_settings_look(settings, values);
 	return (struct owner){
 		.kind = kind,
 		.config = settings->file.config,
-		.values = &settings->in_force,
+		.values = values,
 		.sections = settings->kind->sections,
 	};
 }
 
 /* A method lies over its owner. The caller sets the values. */
-static struct owner part_of(const char *kind, const struct spokei_settings *settings)
+static struct owner part_of(const char *kind, const struct owner *above)
 {
-	struct owner owner = owner_of(kind, settings);
-
-	owner.above = &settings->in_force;
-	owner.sections = 1u << SPOKEI_IN_METHOD;
-	return owner;
+	return (struct owner){
+		.kind = kind,
+		.config = above->config,
+		.above = above->values,
+		.sections = 1u << SPOKEI_IN_METHOD,
+	};
 }
 
 /* --- consumers */
 
 static void show_method(struct report *report, const struct spokei_consumer_view *view,
-			const struct spoke_method *method)
+			const struct owner *above, const struct spoke_method *method)
 {
 	const struct spokei_method_name name = { method->service, method->name };
 	char text[VALUE];
 	struct spokei_key_values values;
-	struct owner owner = part_of("method", &view->all->keys);
+	struct owner owner = part_of("method", above);
 
 	owner.calls = &method->settings;
 	(void)snprintf(text, sizeof(text), "%.*s.%s", (int)method->service.len,
@@ -254,25 +258,27 @@ static void show_consumer(struct report *report, struct spokei_member *member)
 {
 	const struct spokei_consumer_view view = spokei_consumer_look(spokei_consumer_of(member));
 	const struct spoke_list *methods = &view.caller->methods;
-	struct owner owner = owner_of("consumer", &view.all->keys);
+	struct spokei_key_values values;
+	struct owner owner = owner_of("consumer", &view.all->keys, &values);
 
 	owner.name = spokei_span_of(view.service);
 	owner.calls = view.settings;
 	show_owner(report, &owner);
 	for (struct spoke_list *node = methods->next; node != methods; node = node->next)
-		show_method(report, &view, spoke_container_of(node, struct spoke_method, node));
+		show_method(report, &view, &owner,
+			    spoke_container_of(node, struct spoke_method, node));
 }
 
 /* --- providers */
 
 static void show_handler(struct report *report, const struct spokei_provider_view *view,
-			 const struct spokei_route *route, const struct spokei_key_values *above)
+			 const struct owner *above, const struct spokei_route *route)
 {
 	const struct spoke_span service = route->service->name;
 	const struct spoke_span method = route->method;
 	char name[VALUE + SPOKEI_SERVICE_KEY_MAX];
 	struct spokei_key_values values;
-	struct owner owner = part_of("handler", &view->settings->keys);
+	struct owner owner = part_of("handler", above);
 
 	if (!may_compare(report))
 		return;
@@ -281,7 +287,6 @@ static void show_handler(struct report *report, const struct spokei_provider_vie
 		       method.len ? (int)method.len : 1,
 		       method.len ? (const char *)method.data : "*");
 	owner.name = spokei_span_of(name);
-	owner.above = above;
 	owner.within = 1u << SPOKEI_IN_PROVIDER;
 	spokei_settings_route(&view->settings->keys, route, &values);
 	owner.values = &values;
@@ -290,11 +295,11 @@ static void show_handler(struct report *report, const struct spokei_provider_vie
 
 /* A service lies over its provider, and its handlers over it. */
 static void show_service(struct report *report, const struct spokei_provider_view *view,
-			 const struct spokei_service *service)
+			 const struct owner *above, const struct spokei_service *service)
 {
 	const struct spokei_method_name name = { service->name, "" };
 	struct spokei_key_values values;
-	struct owner owner = part_of("service", &view->settings->keys);
+	struct owner owner = part_of("service", above);
 
 	if (!may_compare(report) ||
 	    spokei_settings_read_method(&view->settings->keys, &name, NULL, &values))
@@ -305,7 +310,7 @@ static void show_service(struct report *report, const struct spokei_provider_vie
 	owner.within = 1u << SPOKEI_IN_PROVIDER;
 	show_owner(report, &owner);
 	for (size_t i = 0; i < service->count; i++)
-		show_handler(report, view, &service->routes[i], &values);
+		show_handler(report, view, &owner, &service->routes[i]);
 }
 
 static void show_provider(struct report *report, struct spokei_member *member)
@@ -314,14 +319,15 @@ static void show_provider(struct report *report, struct spokei_member *member)
 	const struct spokei_provider_view view = spokei_provider_look(provider);
 	const struct spokei_service *service = NULL;
 	char address[SPOKEI_PLACES_SHOWN] = "";
-	struct owner owner = owner_of("provider", &view.settings->keys);
+	struct spokei_key_values values;
+	struct owner owner = owner_of("provider", &view.settings->keys, &values);
 
 	if (view.addresses > 0)
 		(void)spoke_provider_address(provider, 0, address, sizeof(address));
 	owner.name = spokei_span_of(address);
 	show_owner(report, &owner);
 	while ((service = spokei_routes_next(view.services, service)) != NULL)
-		show_service(report, &view, service);
+		show_service(report, &view, &owner, service);
 }
 
 /* --- the engine */
@@ -369,7 +375,8 @@ static void show_engine(struct report *report)
 static void show_comet(struct report *report, struct spokei_member *member)
 {
 	const struct spoke_comet *comet = spokei_comet_of_member(member);
-	struct owner owner = owner_of("gateway", spokei_comet_settings(comet));
+	struct spokei_key_values values;
+	struct owner owner = owner_of("gateway", spokei_comet_settings(comet), &values);
 	char address[SPOKEI_PLACES_SHOWN] = "";
 
 	(void)spoke_comet_address(comet, 0, address, sizeof(address));

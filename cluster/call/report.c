@@ -125,15 +125,23 @@ void spokei_report_fini(struct spokei_report *report)
 	(void)spoke_alarm_cancel(&report->alarm);
 	if (!spokei_engine_forked(report->engine))
 		publish_all(report);
+	spokei_free(report->engine->env, report->places, SPOKEI_REPORT_PLACES,
+		    sizeof(*report->places));
+	report->places = NULL;
 }
 
-/* Returns NULL if there are too many addresses already. */
+/* Returns NULL if there are too many addresses already, or there is no memory. */
 static struct spokei_report_place *place_of(struct spokei_report *report, const char *name)
 {
-	struct spokei_report_place *place = report->places;
-	struct spokei_report_place *end = place + report->places_count;
+	struct spokei_report_place *place;
 
-	for (; place < end; place++)
+	if (report->places == NULL)
+		report->places = spokei_alloc(report->engine->env, SPOKEI_REPORT_PLACES,
+					      sizeof(*place));
+	if (report->places == NULL)
+		return NULL;
+	place = report->places;
+	for (; place < report->places + report->places_count; place++)
 		if (strncmp(place->name, name, SPOKEI_REPORT_NAME - 1) == 0)
 			return place;
 	if (report->places_count == SPOKEI_REPORT_PLACES)

@@ -46,7 +46,7 @@ struct spokei_report {
 	struct spokei_report_place {
 		uint32_t count;
 		char name[SPOKEI_REPORT_NAME];
-	} places[SPOKEI_REPORT_PLACES]; /* where requests have timed out */
+	} * places; /* SPOKEI_REPORT_PLACES, where requests have timed out; NULL: nowhere yet */
 };
 
 /* The report must not be moved afterwards. `tickets` may be NULL. */

@@ -191,13 +191,16 @@ static int read_all(struct spoke_comet *comet, struct spokei_settings *settings,
 		    const struct spoke_comet_options *options)
 {
 	struct spoke_engine *engine = comet->engine;
-	int error = spokei_keys_read_code(engine, &settings->options, SPOKEI_IN_COMET,
-					  SPOKEI_AT_COMET, options);
+	struct spokei_key_values values = { .of = { 0 } };
+	int error = spokei_keys_read_code(engine, &values, SPOKEI_IN_COMET, SPOKEI_AT_COMET,
+					  options);
 
 	if (error == SPOKE_OK)
-		error = spokei_settings_begin(settings, engine);
-	if (error == SPOKE_OK)
-		error = check_together(settings, &settings->in_force);
+		error = spokei_settings_begin(settings, engine, &values);
+	if (error == SPOKE_OK) {
+		spokei_settings_look(settings, &values);
+		error = check_together(settings, &values);
+	}
 	if (error == SPOKE_OK)
 		error = check_authorizer(engine, &comet->with);
 	return error == SPOKE_ERANGE ? SPOKE_EINVAL : error;

@@ -178,10 +178,17 @@ struct source {
 	const struct spokei_secret_files *files; /* NULL: none was read ahead */
 };
 
+static const char *text_of_code(const struct spokei_credential_set *set, enum spokei_key key)
+{
+	const struct spokei_kept_value *value = spokei_keys_kept(set->code, key);
+
+	return value ? value->to : NULL;
+}
+
 /* Returns the text of code, if the options lie over the section. */
 static const char *own_text(const struct source *source, enum spokei_key key)
 {
-	return source->section->has_options ? source->set->code->text[key] : NULL;
+	return source->section->has_options ? text_of_code(source->set, key) : NULL;
 }
 
 static const char *text_of(const struct source *source, enum spokei_key key)
@@ -570,7 +577,7 @@ void spokei_credentials_name_files(const struct spokei_credential_set *set,
 				   struct spokei_secret_files *files)
 {
 	for (unsigned i = 0; i < 2; i++)
-		spokei_secret_files_add(files, set->code->text[paths[i]]);
+		spokei_secret_files_add(files, text_of_code(set, paths[i]));
 }
 
 /* Adds the files that are in use to `files`, unless it is NULL. Returns how often one is named. */
@@ -583,7 +590,7 @@ static unsigned list_files(const struct spokei_credential_set *set,
 	if (files)
 		spokei_credentials_name_files(set, files);
 	for (unsigned i = 0; i < 2; i++) {
-		count += set->code->text[paths[i]] != NULL;
+		count += text_of_code(set, paths[i]) != NULL;
 		for (struct spoke_list *node = all->next; node != all; node = node->next) {
 			const struct source source = { .set = set, .section = section_at(node) };
 			const char *path = text_of(&source, paths[i]);
@@ -701,7 +708,7 @@ static void end_watch(struct spokei_credential_watch *watch)
 
 int spokei_credentials_init(struct spokei_credential_set *set, struct spoke_engine *engine,
 			    const struct spokei_config_user *user,
-			    const struct spokei_key_values *code, const char *token)
+			    const struct spokei_kept_values *code, const char *token)
 {
 	set->engine = engine;
 	set->user = user;

@@ -73,9 +73,9 @@ struct spokei_credential_set {
 
 	struct spoke_engine *engine;
 	const struct spokei_config_user *user;
-	const struct spokei_key_values *code; /* the paths and the id that code sets */
-	const char *token;                    /* a list of code that was not read yet, or NULL */
-	bool same_token;                      /* an option gave the tokens; its text is not kept */
+	const struct spokei_kept_values *code; /* the paths and the id that code sets; or NULL */
+	const char *token;                     /* a list of code that was not read yet, or NULL */
+	bool same_token;                       /* an option gave the tokens; its text is not kept */
 	bool new_text; /* the last replace() has changed a text that is kept */
 	struct spoke_list sections;
 	struct spokei_credential_watch *watch; /* NULL: no file can be in use */
@@ -90,7 +90,8 @@ struct spokei_credential_set {
 SPOKE_MUST_USE int spokei_credentials_init(struct spokei_credential_set *set,
 					   struct spoke_engine *engine,
 					   const struct spokei_config_user *user,
-					   const struct spokei_key_values *code, const char *token);
+					   const struct spokei_kept_values *code,
+					   const char *token);
 
 /* Adds the files that code names. */
 void spokei_credentials_name_files(const struct spokei_credential_set *set,

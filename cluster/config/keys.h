@@ -189,6 +189,35 @@ struct spokei_key_values {
 	unsigned char from[SPOKEI_KEYS]; /* enum spokei_origin */
 };
 
+/* Values that are kept: only of keys that a source has set, in their order, because an owner has
+ * hundreds of keys and sets few. Texts are borrowed. */
+struct spokei_kept_values {
+	unsigned count;
+	struct spokei_kept_value {
+		uint64_t number;
+		const void *to; /* a text, or an object; NULL: none */
+		unsigned line;
+		uint8_t key;  /* enum spokei_key */
+		uint8_t from; /* enum spokei_origin */
+	} set[];
+};
+
+_Static_assert(SPOKEI_KEYS <= UINT8_MAX, "a kept value has its key");
+
+/* Keeps values; *ret replaces NULL or others, which are freed. Without memory they stay, and
+ * SPOKE_ENOMEM is returned. */
+SPOKE_MUST_USE int spokei_keys_keep(const struct spoke_env *env,
+				    const struct spokei_key_values *values,
+				    struct spokei_kept_values **ret);
+void spokei_keys_drop(const struct spoke_env *env, struct spokei_kept_values *kept);
+
+/* Returns a kept value; NULL: no source has set the key. `kept` may be NULL. */
+const struct spokei_kept_value *spokei_keys_kept(const struct spokei_kept_values *kept,
+						 enum spokei_key key);
+
+/* Sets the kept values over others. `kept` may be NULL. */
+void spokei_keys_lay(const struct spokei_kept_values *kept, struct spokei_key_values *values);
+
 /* Sets all defaults. */
 void spokei_keys_preset(struct spokei_key_values *values);
 

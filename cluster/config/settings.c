@@ -225,11 +225,68 @@ static void copy_key(struct spokei_key_values *values, const struct spokei_key_v
 	values->from[key] = from->from[key];
 }
 
-static void lay(struct spokei_key_values *values, const struct spokei_key_values *over)
+/* --- values that are kept */
+
+static size_t size_of(unsigned count)
 {
+	return sizeof(struct spokei_kept_values) + count * sizeof(struct spokei_kept_value);
+}
+
+int spokei_keys_keep(const struct spoke_env *env, const struct spokei_key_values *values,
+		     struct spokei_kept_values **ret)
+{
+	struct spokei_kept_values *kept;
+	unsigned count = 0;
+
 	for (unsigned i = 0; i < SPOKEI_KEYS; i++)
-		if (over->from[i] != SPOKEI_FROM_DEFAULT)
-			copy_key(values, over, (enum spokei_key)i);
+		count += values->from[i] != SPOKEI_FROM_DEFAULT;
+	kept = spokei_alloc(env, 1, size_of(count));
+	if (kept == NULL)
+		return SPOKE_ENOMEM;
+	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
+		if (values->from[i] == SPOKEI_FROM_DEFAULT)
+			continue;
+		kept->set[kept->count++] = (struct spokei_kept_value){
+			.number = values->of[i],
+			.to = values->text[i] ? values->text[i] : values->object[i],
+			.line = values->line[i],
+			.key = (uint8_t)i,
+			.from = values->from[i],
+		};
+	}
+	spokei_keys_drop(env, *ret);
+	*ret = kept;
+	return SPOKE_OK;
+}
+
+void spokei_keys_drop(const struct spoke_env *env, struct spokei_kept_values *kept)
+{
+	if (kept)
+		spokei_free(env, kept, 1, size_of(kept->count));
+}
+
+const struct spokei_kept_value *spokei_keys_kept(const struct spokei_kept_values *kept,
+						 enum spokei_key key)
+{
+	for (unsigned i = 0; kept && i < kept->count; i++)
+		if (kept->set[i].key == key)
+			return &kept->set[i];
+	return NULL;
+}
+
+void spokei_keys_lay(const struct spokei_kept_values *kept, struct spokei_key_values *values)
+{
+	for (unsigned i = 0; kept && i < kept->count; i++) {
+		const struct spokei_kept_value *value = &kept->set[i];
+		const enum spokei_key key = (enum spokei_key)value->key;
+
+		spokei_keys_put(values, key, value->number, (enum spokei_origin)value->from,
+				value->line);
+		if (spokei_key_is_text(key))
+			values->text[key] = value->to;
+		else
+			values->object[key] = value->to;
+	}
 }
 
 void spokei_keys_set(struct spokei_key_values *values, enum spokei_key key, uint64_t number)
@@ -479,7 +536,7 @@ static int read_wide(const struct spokei_settings *settings, unsigned sections,
 	read_sections(settings, sections, service, ret);
 	if (settings->url)
 		error = spokei_keys_read(settings->file.engine, settings->url, ret);
-	lay(ret, &settings->options);
+	spokei_keys_lay(settings->options, ret);
 	if (settings->ruled)
 		read_provided(settings->ruled, SPOKEI_FROM_RULE, ret);
 	return error;
@@ -581,43 +638,72 @@ static void free_texts(const struct spoke_env *env, struct spokei_settings_texts
 }
 
 /* Has the options refer to the copies, too. Nothing with texts overrides them. */
-static void share_texts(struct spokei_settings *settings)
+static void share_texts(struct spokei_settings *settings, const struct spokei_key_values *copies)
 {
-	for (unsigned i = 0; i < SPOKEI_KEYS; i++)
-		if (settings->options.text[i])
-			settings->options.text[i] = settings->in_force.text[i];
+	for (unsigned i = 0; i < settings->options->count; i++) {
+		struct spokei_kept_value *value = &settings->options->set[i];
+
+		if (spokei_key_is_text((enum spokei_key)value->key))
+			value->to = copies->text[value->key];
+	}
 }
 
 /* --- life */
 
-static void fill(struct spokei_settings *settings)
+static void fill(struct spokei_settings *settings, const struct spokei_key_values *values)
 {
 	const struct spokei_settings_kind *kind = settings->kind;
 
 	for (unsigned i = 0; i < kind->part_count; i++)
-		spokei_keys_fill(&settings->in_force, kind->sections, kind->parts[i].of,
+		spokei_keys_fill(values, kind->sections, kind->parts[i].of,
 				 (char *)settings->structs + kind->parts[i].at);
 }
 
-int spokei_settings_begin(struct spokei_settings *settings, struct spoke_engine *engine)
+int spokei_settings_begin(struct spokei_settings *settings, struct spoke_engine *engine,
+			  const struct spokei_key_values *options)
 {
-	struct spokei_key_values *values = &settings->in_force;
+	const struct spoke_env *env = engine->env;
+	struct spokei_key_values values;
 	int error;
 
 	settings->file.engine = engine;
 	settings->file.settings = settings;
 	error = spokei_config_join(&settings->file, engine);
 	if (error == SPOKE_OK)
-		error = read_own(settings, values);
+		error = spokei_keys_keep(env, options, &settings->options);
 	if (error == SPOKE_OK)
-		error = copy_texts(engine->env, values, false, &settings->fixed);
+		error = read_own(settings, &values);
 	if (error == SPOKE_OK)
-		error = copy_texts(engine->env, values, true, &settings->live);
+		error = copy_texts(env, &values, false, &settings->fixed);
+	if (error == SPOKE_OK)
+		error = copy_texts(env, &values, true, &settings->live);
+	if (error == SPOKE_OK)
+		error = spokei_keys_keep(env, &values, &settings->in_force);
 	if (error)
 		return error;
-	share_texts(settings);
-	fill(settings);
+	share_texts(settings, &values);
+	fill(settings, &values);
 	return SPOKE_OK;
+}
+
+void spokei_settings_look(const struct spokei_settings *settings, struct spokei_key_values *ret)
+{
+	spokei_keys_preset(ret);
+	spokei_keys_lay(settings->in_force, ret);
+}
+
+uint64_t spokei_settings_number(const struct spokei_settings *settings, enum spokei_key key)
+{
+	const struct spokei_kept_value *value = spokei_keys_kept(settings->in_force, key);
+
+	return value ? value->number : preset_of(key);
+}
+
+const char *spokei_settings_text(const struct spokei_settings *settings, enum spokei_key key)
+{
+	const struct spokei_kept_value *value = spokei_keys_kept(settings->in_force, key);
+
+	return value ? value->to : NULL;
 }
 
 void spokei_settings_leave(struct spokei_settings *settings)
@@ -631,19 +717,26 @@ void spokei_settings_end(struct spokei_settings *settings, const struct spoke_en
 	spokei_settings_leave(settings);
 	free_texts(env, &settings->fixed);
 	free_texts(env, &settings->live);
+	spokei_keys_drop(env, settings->options);
+	spokei_keys_drop(env, settings->in_force);
+	settings->options = settings->in_force = NULL;
 }
 
-/* Copies the live keys, with or without those that are texts. */
-static void renew_from(struct spokei_settings *settings, const struct spokei_key_values *read,
-		       bool texts)
+/* Keeps the values in force but for the live keys, which come from values that were read, with or
+ * without those that are texts. */
+static int renew_from(const struct spokei_settings *settings, const struct spokei_key_values *read,
+		      bool texts, struct spokei_kept_values **ret)
 {
+	struct spokei_key_values values;
+
+	spokei_settings_look(settings, &values);
 	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
 		const enum spokei_key key = (enum spokei_key)i;
 
 		if (spokei_key_row(key)->live && (texts || !spokei_key_is_text(key)))
-			copy_key(&settings->in_force, read, key);
+			copy_key(&values, read, key);
 	}
-	fill(settings);
+	return spokei_keys_keep(settings->file.engine->env, &values, ret);
 }
 
 void spokei_settings_renew(struct spokei_settings *settings)
@@ -651,8 +744,11 @@ void spokei_settings_renew(struct spokei_settings *settings)
 	struct spokei_key_values values;
 
 	/* Cannot fail: the sources were read before, and a loaded file is valid. */
-	if (read_own(settings, &values) == SPOKE_OK)
-		renew_from(settings, &values, false);
+	if (read_own(settings, &values) != SPOKE_OK ||
+	    renew_from(settings, &values, false, &settings->in_force))
+		return;
+	spokei_settings_look(settings, &values);
+	fill(settings, &values);
 }
 
 /* --- a reload */
@@ -671,6 +767,8 @@ int spokei_settings_prepare(struct spokei_settings *settings)
 	error = read_own(settings, settings->next);
 	if (error == SPOKE_OK)
 		error = copy_texts(env, settings->next, true, &settings->coming);
+	if (error == SPOKE_OK)
+		error = renew_from(settings, settings->next, true, &settings->renewed);
 	return error || settings->kind->prepare == NULL ? error
 							: settings->kind->prepare(settings->owner);
 }
@@ -681,6 +779,8 @@ static void drop_next(struct spokei_settings *settings)
 
 	spokei_free(env, settings->next, 1, sizeof(*settings->next));
 	settings->next = NULL;
+	spokei_keys_drop(env, settings->renewed);
+	settings->renewed = NULL;
 	free_texts(env, &settings->coming);
 }
 
@@ -688,14 +788,19 @@ void spokei_settings_take(struct spokei_settings *settings)
 {
 	const struct spokei_settings_kind *kind = settings ? settings->kind : NULL;
 	struct spokei_settings_texts former;
+	struct spokei_kept_values *before;
 
 	if (settings == NULL)
 		return;
 	former = settings->live;
 	settings->live = settings->coming;
 	settings->coming = former;
-	renew_from(settings, settings->next, true);
-	share_texts(settings);
+	before = settings->in_force;
+	settings->in_force = settings->renewed;
+	settings->renewed = before;
+	spokei_settings_look(settings, settings->next);
+	share_texts(settings, settings->next);
+	fill(settings, settings->next);
 	for (unsigned i = 0; i < kind->part_count; i++)
 		if (kind->parts[i].apply)
 			kind->parts[i].apply(settings->owner);
@@ -718,7 +823,7 @@ void spokei_settings_drop(struct spokei_settings *settings)
 static int find_mode(struct spoke_engine *engine, const struct spokei_tls_sources *sources,
 		     enum spokei_tls_mode *ret)
 {
-	*ret = (enum spokei_tls_mode)sources->values->of[SPOKEI_KEY_TLS];
+	*ret = (enum spokei_tls_mode)spokei_settings_number(sources->settings, SPOKEI_KEY_TLS);
 	if (sources->options)
 		*ret = sources->options->optional ? SPOKEI_TLS_OPTIONAL : SPOKEI_TLS_ON;
 	else if (sources->of_url && !spokei_places_tls_mode(sources->of_url, ret)) {
@@ -734,16 +839,18 @@ static int find_mode(struct spoke_engine *engine, const struct spokei_tls_source
 
 static struct spokei_tls_options options_of(const struct spokei_tls_sources *sources)
 {
-	const unsigned named = sources->values->of[SPOKEI_KEY_TLS_MIN] ? 12 : 13;
+	const unsigned named = spokei_settings_number(sources->settings, SPOKEI_KEY_TLS_MIN) ? 12
+											     : 13;
+	struct spokei_key_values values;
 	struct spokei_tls_options options = {
 		.accepts = sources->section == SPOKEI_IN_PROVIDER,
 		.oldest = sources->options && sources->options->oldest ? sources->options->oldest
 								       : named,
 	};
 
-	spokei_keys_fill(sources->values, 1u << sources->section, SPOKEI_AT_FILES, &options);
-	spokei_keys_fill(sources->values, 1u << sources->section, SPOKEI_AT_HANDSHAKES,
-			 &options.limits);
+	spokei_settings_look(sources->settings, &values);
+	spokei_keys_fill(&values, 1u << sources->section, SPOKEI_AT_FILES, &options);
+	spokei_keys_fill(&values, 1u << sources->section, SPOKEI_AT_HANDSHAKES, &options.limits);
 	return options;
 }
 

@@ -36,17 +36,18 @@ struct spokei_settings_kind {
  * for the sources. */
 struct spokei_settings {
 	const struct spokei_settings_kind *kind;
-	void *owner;                      /* for the functions of the kind */
-	void *structs;                    /* the struct with all parts */
-	const struct spoke_url *provided; /* a provider's URL, as that of a rule; NULL: none */
-	struct spokei_config_user file;   /* the owner sets `config` and the files */
-	const char *service;              /* its section of the file applies; NULL: none */
-	const struct spoke_url *url;      /* the owner's own; NULL: none */
-	struct spokei_key_values options; /* read from structs of options */
-	const struct spoke_url *ruled;    /* an operator's rule; NULL: none */
+	void *owner;                        /* for the functions of the kind */
+	void *structs;                      /* the struct with all parts */
+	const struct spoke_url *provided;   /* a provider's URL, as that of a rule; NULL: none */
+	struct spokei_config_user file;     /* the owner sets `config` and the files */
+	const char *service;                /* its section of the file applies; NULL: none */
+	const struct spoke_url *url;        /* the owner's own; NULL: none */
+	struct spokei_kept_values *options; /* read from structs of options; NULL: before begin */
+	const struct spoke_url *ruled;      /* an operator's rule; NULL: none */
 
-	struct spokei_key_values in_force;
-	struct spokei_key_values *next; /* while a reload prepares, else NULL */
+	struct spokei_kept_values *in_force;
+	struct spokei_key_values *next;     /* while a reload prepares, else NULL ... */
+	struct spokei_kept_values *renewed; /* ... and those that will be in force */
 	/* Copies of the texts of `in_force`: those that stay, those that a reload replaces, and
 	 * those of `next`. Lists have no blanks around commas. */
 	struct spokei_settings_texts {
@@ -55,16 +56,24 @@ struct spokei_settings {
 	} fixed, live, coming;
 };
 
-/* Reads all sources, fills the parts and registers for reloads. Returns 0, EINVAL, ERANGE or
- * ENOMEM, which the engine's newest event explains. Undo with end, also after an error. */
+/* Reads all sources, with `options` as those of code, fills the parts and registers for reloads.
+ * Returns 0, EINVAL, ERANGE or ENOMEM, which the engine's newest event explains. Undo with end,
+ * also after an error. */
 SPOKE_MUST_USE int spokei_settings_begin(struct spokei_settings *settings,
-					 struct spoke_engine *engine);
+					 struct spoke_engine *engine,
+					 const struct spokei_key_values *options);
+
+/* Reads the values in force: all, a number, or a text, NULL if there is none. */
+void spokei_settings_look(const struct spokei_settings *settings, struct spokei_key_values *ret);
+uint64_t spokei_settings_number(const struct spokei_settings *settings, enum spokei_key key);
+const char *spokei_settings_text(const struct spokei_settings *settings, enum spokei_key key);
 
 /* Takes no part in reloads any more. The values stay in force until end, which frees the texts. */
 void spokei_settings_leave(struct spokei_settings *settings);
 void spokei_settings_end(struct spokei_settings *settings, const struct spoke_env *env);
 
-/* Reads the sources again after a URL has changed, and fills the parts. Texts stay. */
+/* Reads the sources again after a URL has changed, and fills the parts. Texts stay, and without
+ * memory all values. */
 void spokei_settings_renew(struct spokei_settings *settings);
 
 /* A method, of the owner's service or of another. */
@@ -90,7 +99,7 @@ SPOKE_MUST_USE int spokei_settings_read_method(const struct spokei_settings *set
 struct spokei_tls_sources {
 	const struct spoke_tls_options *options; /* NULL: none, and the rest decides */
 	const char *of_url;                      /* "tls" of this side's own URL; NULL: not set */
-	const struct spokei_key_values *values;  /* in force, with these options */
+	const struct spokei_settings *settings;  /* in force, with these options */
 	enum spokei_section section;             /* of a provider or a consumer */
 };
 

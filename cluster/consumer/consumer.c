@@ -37,7 +37,6 @@ struct block {
 	struct spokei_consumer_settings settings;
 	struct spokei_caller caller;
 	struct spokei_directory directory;
-	struct spokei_subscription subscription;
 	struct spokei_balancer_state balancer_state;
 	struct spokei_filters filters;
 	struct spokei_route pushed;
@@ -71,14 +70,16 @@ static int subscribe(struct spoke_consumer *consumer, const struct spoke_consume
 			     "option more_urls: a registry says where providers are");
 		return SPOKE_EINVAL;
 	}
-	return spokei_subscription_begin(consumer);
+	consumer->subscription = spokei_alloc(consumer->engine->env, 1,
+					      sizeof(*consumer->subscription));
+	return consumer->subscription ? spokei_subscription_begin(consumer) : SPOKE_ENOMEM;
 }
 
 /* A token must not go over plain TCP to another machine. */
 static int check_plain(const struct spoke_consumer *consumer, const struct spoke_url *urls,
 		       size_t count)
 {
-	if (consumer->settings->keys.in_force.of[SPOKEI_KEY_TOKEN_PLAIN] ||
+	if (spokei_settings_number(&consumer->settings->keys, SPOKEI_KEY_TOKEN_PLAIN) ||
 	    consumer->link->stream->veiled || *consumer->shown->token == '\0')
 		return SPOKE_OK;
 	for (size_t i = 0; i < count; i++) {
@@ -141,7 +142,7 @@ static int make_link(struct spoke_consumer *consumer, const struct spoke_consume
 	const struct spokei_tls_sources sources = {
 		.options = options->tls,
 		.of_url = spoke_url_get(&settings->url, "tls"),
-		.values = &settings->keys.in_force,
+		.settings = &settings->keys,
 		.section = SPOKEI_IN_CONSUMER,
 	};
 	enum spokei_tls_mode mode;
@@ -204,6 +205,7 @@ static void consumer_finalise(struct spokei_task *task)
 	free_link(consumer);
 	spokei_credentials_fini(consumer->credentials);
 	spokei_settings_consumer_fini(env, consumer->settings);
+	spokei_free(env, consumer->subscription, 1, sizeof(*consumer->subscription));
 	free_block(consumer);
 }
 
@@ -216,7 +218,8 @@ void spokei_consumer_close(struct spoke_consumer *consumer)
 	consumer->ended = true;
 	spokei_settings_leave(&consumer->settings->keys);
 	spokei_call_sweep(consumer->caller);
-	spokei_subscription_end(consumer->subscription);
+	if (consumer->subscription)
+		spokei_subscription_end(consumer->subscription);
 	spokei_directory_end(consumer->directory);
 	spokei_link_end(consumer->link, &consumer->finalise);
 }
@@ -302,6 +305,8 @@ static int directory_edit(void *arg, const struct spoke_url *url, struct spoke_u
 {
 	const struct spoke_consumer *consumer = arg;
 
+	if (consumer->subscription == NULL)
+		return SPOKE_OK;
 	return spokei_subscription_edit(consumer->subscription, url, ret_url);
 }
 
@@ -318,19 +323,20 @@ static int init_calls(struct spoke_consumer *consumer, const struct spoke_consum
 {
 	struct spoke_engine *engine = consumer->engine;
 	const struct spokei_consumer_settings *settings = consumer->settings;
-	const struct spokei_key_values *values = &settings->keys.in_force;
+	const char *application = spokei_settings_text(&settings->keys, SPOKEI_KEY_APPLICATION);
 	struct spokei_caller *caller = consumer->caller;
 	int error;
 
 	spokei_caller_init(caller, consumer->link,
-			   spokei_keys_u32(values, SPOKEI_KEY_FAILBACK_TASKS));
+			   (uint32_t)spokei_settings_number(&settings->keys,
+							    SPOKEI_KEY_FAILBACK_TASKS));
 	caller->idle = consumer_idle;
 	caller->directory = consumer->directory;
 	caller->awaits_list = settings->keeper.registry != NULL;
 	caller->settled = settings->settled;
 	caller->settled_arg = settings->settled_arg;
-	if (*spokei_keys_text(values, SPOKEI_KEY_APPLICATION))
-		caller->application = values->text[SPOKEI_KEY_APPLICATION];
+	if (application && *application)
+		caller->application = application;
 	caller->credentials = consumer->shown;
 	engine->env->dice(engine->env->ctx, &caller->next_id, sizeof(caller->next_id));
 	spokei_balancer_state_init(consumer->balancer_state, settings->calls.balancer);
@@ -383,9 +389,10 @@ static int read_credentials(struct spoke_consumer *consumer,
 	set->keeps_text = true;
 	set->sends = true;
 	set->stay = "consumer: token and key stay as they were";
-	error = spokei_credentials_init(set, consumer->engine, &keys->file, &keys->options,
+	error = spokei_credentials_init(set, consumer->engine, &keys->file, keys->options,
 					with->token);
-	if (error == SPOKE_OK)
+	/* Without a file only options have any, which lie over the narrower section. */
+	if (error == SPOKE_OK && keys->file.config)
 		error = spokei_credentials_add(set, &section, &section.over);
 	if (error)
 		return error;
@@ -407,7 +414,6 @@ static struct spoke_consumer *alloc_block(struct spoke_engine *engine)
 		.settings = &block->settings,
 		.caller = &block->caller,
 		.directory = &block->directory,
-		.subscription = &block->subscription,
 		.balancer_state = &block->balancer_state,
 		.filters = &block->filters,
 		.pushed = &block->pushed,

@@ -28,22 +28,22 @@ struct spokei_tls;
 struct spoke_consumer {
 	struct spoke_engine *engine;
 	struct spokei_member member; /* of the engine's members */
-	struct spokei_link *link;    /* these nine lie in one block of memory with the consumer */
+	struct spokei_link *link;    /* these lie in one block of memory with the consumer */
 	struct spokei_consumer_settings *settings;
 	struct spokei_tls *tls;       /* NULL: plain connections */
 	struct spokei_caller *caller; /* closed: no more calls */
 	struct spokei_directory *directory;
-	struct spokei_subscription *subscription;     /* at a registry */
 	struct spokei_balancer_state *balancer_state; /* of methods without their own balancer */
 	struct spokei_filters *filters;
 	struct spokei_route *pushed; /* the handler of pushes */
 	struct spokei_credential_set *credentials;
 	/* ... those in force: of options, else of the service, else of all consumers */
 	const struct spokei_credentials *shown;
-	_Atomic(struct spokei_weak *) weak; /* for futures; NULL: none was made yet */
-	bool peers_of_file;                 /* providers bear the names that the file expects */
-	bool ended;                         /* takes no calls, and has no connections */
-	bool freed;                         /* its memory is freed with the last connection */
+	struct spokei_subscription *subscription; /* NULL: at no registry */
+	_Atomic(struct spokei_weak *) weak;       /* for futures; NULL: none was made yet */
+	bool peers_of_file; /* providers bear the names that the file expects */
+	bool ended;         /* takes no calls, and has no connections */
+	bool freed;         /* its memory is freed with the last connection */
 	struct spokei_task finalise;
 };
 

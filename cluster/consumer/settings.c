@@ -78,8 +78,10 @@ static void renew_methods(struct spoke_consumer *consumer)
 void spokei_consumer_inherit(struct spoke_consumer *consumer)
 {
 	struct spokei_consumer_settings *settings = consumer->settings;
+	struct spokei_key_values values;
 
-	spokei_call_settings_fill(&settings->keys.in_force, &settings->calls);
+	spokei_settings_look(&settings->keys, &values);
+	spokei_call_settings_fill(&values, &settings->calls);
 	if (settings->calls.balancer != consumer->balancer_state->balancer) {
 		spokei_balancer_state_fini(consumer->balancer_state, consumer->engine->env);
 		spokei_balancer_state_init(consumer->balancer_state, settings->calls.balancer);
@@ -103,13 +105,14 @@ static void apply_directory(void *owner)
 
 void spokei_consumer_limit(struct spoke_consumer *consumer)
 {
-	const struct spokei_key_values *values = &consumer->settings->keys.in_force;
+	struct spokei_key_values values;
 
-	consumer->caller->token_plain = values->of[SPOKEI_KEY_TOKEN_PLAIN] != 0;
+	spokei_settings_look(&consumer->settings->keys, &values);
+	consumer->caller->token_plain = values.of[SPOKEI_KEY_TOKEN_PLAIN] != 0;
 	consumer->caller->told_plain = false;
 	spokei_caller_resize(consumer->caller, consumer->settings->limits.pending_max,
-			     spokei_keys_u32(values, SPOKEI_KEY_FAILBACK_TASKS));
-	spokei_retry_queue_limit(&consumer->caller->retry, values);
+			     spokei_keys_u32(&values, SPOKEI_KEY_FAILBACK_TASKS));
+	spokei_retry_queue_limit(&consumer->caller->retry, &values);
 }
 
 static void take(void *owner)
@@ -142,7 +145,7 @@ static const char *find_registry(const struct spoke_consumer_options *options,
 		return "";
 	if (options->registry == NULL && strcmp(settings->url.scheme, NO_PLACE) != 0)
 		return NULL;
-	return settings->keys.in_force.text[SPOKEI_KEY_REGISTRY_URL];
+	return spokei_settings_text(&settings->keys, SPOKEI_KEY_REGISTRY_URL);
 }
 
 /* Returns the log2 of a size, rounded up. */
@@ -158,26 +161,27 @@ static uint8_t bits_of(uint64_t size)
 static void fill_consumer(const struct spoke_consumer_options *options,
 			  struct spokei_consumer_settings *ret)
 {
-	const struct spokei_key_values *values = &ret->keys.in_force;
+	struct spokei_key_values values;
 
+	spokei_settings_look(&ret->keys, &values);
 	ret->changed = options->changed;
 	ret->changed_arg = options->changed_arg;
 	ret->settled = options->settled;
 	ret->settled_arg = options->settled_arg;
 	spokei_link_limits_frame(&ret->limits, ret->limits.wire.frame_max);
 	spokei_link_limits_values(&ret->limits, ret->limits.wire.value.items_max);
-	ret->limits.ring_bits = bits_of(values->of[SPOKEI_KEY_SHM_RING]);
+	ret->limits.ring_bits = bits_of(values.of[SPOKEI_KEY_SHM_RING]);
 	ret->directory.service = ret->service;
-	ret->directory.version = spokei_keys_text(values, SPOKEI_KEY_VERSION);
-	ret->directory.group = spokei_keys_text(values, SPOKEI_KEY_GROUP);
+	ret->directory.version = spokei_keys_text(&values, SPOKEI_KEY_VERSION);
+	ret->directory.group = spokei_keys_text(&values, SPOKEI_KEY_GROUP);
 	ret->keeper = (struct spokei_keeper_options){
 		.registry = find_registry(options, ret),
 		.kind = options->registry_kind,
-		.retry_ns = values->of[SPOKEI_KEY_REGISTRY_RETRY_PERIOD],
-		.retries_max = spokei_keys_u32(values, SPOKEI_KEY_REGISTRY_RETRY_TIMES),
-		.cache = values->text[SPOKEI_KEY_REGISTRY_CACHE],
+		.retry_ns = values.of[SPOKEI_KEY_REGISTRY_RETRY_PERIOD],
+		.retries_max = spokei_keys_u32(&values, SPOKEI_KEY_REGISTRY_RETRY_TIMES),
+		.cache = values.text[SPOKEI_KEY_REGISTRY_CACHE],
 	};
-	spokei_call_settings_fill(values, &ret->calls);
+	spokei_call_settings_fill(&values, &ret->calls);
 }
 
 static const char *find_text(const struct spokei_consumer_settings *settings,
@@ -203,12 +207,12 @@ static void find_which(const struct spokei_consumer_settings *settings, struct s
 static int read_consumer(struct spoke_engine *engine, const struct spoke_consumer_options *options,
 			 struct spokei_consumer_settings *ret)
 {
-	struct spokei_key_values *values = &ret->keys.options;
-	int error = spokei_keys_read_code(engine, values, SPOKEI_IN_CONSUMER, SPOKEI_AT_CONSUMER,
+	struct spokei_key_values values = { .of = { 0 } };
+	int error = spokei_keys_read_code(engine, &values, SPOKEI_IN_CONSUMER, SPOKEI_AT_CONSUMER,
 					  options);
 
 	if (error == 0)
-		error = spokei_keys_read_code(engine, values, SPOKEI_IN_CONSUMER, SPOKEI_AT_TLS,
+		error = spokei_keys_read_code(engine, &values, SPOKEI_IN_CONSUMER, SPOKEI_AT_TLS,
 					      options->tls);
 	if (error)
 		return error;
@@ -218,7 +222,7 @@ static int read_consumer(struct spoke_engine *engine, const struct spoke_consume
 		return SPOKE_EINVAL;
 	}
 	spokei_link_limits_init(&ret->limits);
-	error = spokei_settings_begin(&ret->keys, engine);
+	error = spokei_settings_begin(&ret->keys, engine, &values);
 	if (error)
 		return error;
 	fill_consumer(options, ret);
@@ -327,7 +331,7 @@ static bool expects_peers(const struct spoke_consumer *consumer, const char *ser
 	const struct spoke_span other = { service, strlen(service) };
 	const char *asked = spokei_config_text(settings->keys.file.config, SPOKEI_IN_SERVICE, other,
 					       SPOKEI_KEY_TLS_PEERS);
-	const char *expected = settings->keys.in_force.text[SPOKEI_KEY_TLS_PEERS];
+	const char *expected = spokei_settings_text(&settings->keys, SPOKEI_KEY_TLS_PEERS);
 
 	if (consumer->tls == NULL || !consumer->peers_of_file || asked == NULL)
 		return true;

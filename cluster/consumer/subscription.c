@@ -287,8 +287,7 @@ int spokei_subscription_begin(struct spoke_consumer *consumer)
 		.rules = subscription_rules,
 	};
 	const struct spokei_consumer_settings *settings = consumer->settings;
-	const char *application = spokei_keys_text(&settings->keys.in_force,
-						   SPOKEI_KEY_APPLICATION);
+	const char *application = spokei_settings_text(&settings->keys, SPOKEI_KEY_APPLICATION);
 	struct spokei_subscription *subscription = consumer->subscription;
 	struct spokei_keeper *keeper;
 	int error;
@@ -298,7 +297,7 @@ int spokei_subscription_begin(struct spoke_consumer *consumer)
 		.service = settings->service,
 		.version = settings->directory.version,
 		.group = settings->directory.group,
-		.application = *application ? application : APPLICATION,
+		.application = application && *application ? application : APPLICATION,
 	};
 	spokei_overrides_init(&subscription->rules, consumer->engine->env);
 	error = spokei_keeper_new(consumer->engine, &settings->keeper, &up, subscription, &keeper);

@@ -217,7 +217,7 @@ int spoke_provider_listen(struct spoke_provider *provider, const char *url)
 
 int spoke_provider_listen_configured(struct spoke_provider *provider)
 {
-	const char *list = provider->settings->keys.in_force.text[SPOKEI_KEY_LISTEN];
+	const char *list = spokei_settings_text(&provider->settings->keys, SPOKEI_KEY_LISTEN);
 	const char *at = list;
 	struct spoke_span item;
 	int count = spokei_engine_check(provider->engine);

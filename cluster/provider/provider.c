@@ -301,7 +301,8 @@ static void bound_unproven(struct spoke_provider *provider)
 
 	settings->limits.unproven_frame_max =
 		spokei_access_asks(provider->access->own)
-			? (size_t)settings->keys.in_force.of[SPOKEI_KEY_UNPROVEN_FRAME_MAX]
+			? (size_t)spokei_settings_number(&settings->keys,
+							 SPOKEI_KEY_UNPROVEN_FRAME_MAX)
 			: 0;
 }
 
@@ -358,12 +359,13 @@ static void drop(void *owner)
 static void take(void *owner)
 {
 	struct spoke_provider *provider = owner;
-	const struct spokei_key_values *values = &provider->settings->keys.in_force;
+	struct spokei_key_values values;
 	struct spokei_tls_limits handshakes;
 
-	spokei_keys_fill(values, 1u << SPOKEI_IN_PROVIDER, SPOKEI_AT_HANDSHAKES, &handshakes);
+	spokei_settings_look(&provider->settings->keys, &values);
+	spokei_keys_fill(&values, 1u << SPOKEI_IN_PROVIDER, SPOKEI_AT_HANDSHAKES, &handshakes);
 	spokei_tls_limit(provider->tls, &handshakes);
-	provider->filters->fence_proven = values->of[SPOKEI_KEY_FENCE_PROVEN] != 0;
+	provider->filters->fence_proven = values.of[SPOKEI_KEY_FENCE_PROVEN] != 0;
 	spokei_caller_resize(provider->caller, provider->settings->limits.pending_max, 0);
 	limit_routes(provider);
 	set_rules(provider, provider->next_rules);
@@ -393,7 +395,7 @@ static int read_settings(struct spoke_provider *provider,
 			 const struct spoke_provider_options *options)
 {
 	struct spokei_provider_settings *settings = provider->settings;
-	struct spokei_key_values *values = &settings->keys.options;
+	struct spokei_key_values values = { .of = { 0 } };
 	struct spoke_engine *engine = provider->engine;
 	int error;
 
@@ -402,19 +404,19 @@ static int read_settings(struct spoke_provider *provider,
 	settings->keys.structs = settings;
 	settings->keys.file.config = options->config;
 	spokei_link_limits_init(&settings->limits);
-	error = spokei_keys_read_code(engine, values, SPOKEI_IN_PROVIDER, SPOKEI_AT_PROVIDER,
+	error = spokei_keys_read_code(engine, &values, SPOKEI_IN_PROVIDER, SPOKEI_AT_PROVIDER,
 				      options);
 	if (error == SPOKE_OK)
-		error = spokei_keys_read_code(engine, values, SPOKEI_IN_PROVIDER, SPOKEI_AT_TLS,
+		error = spokei_keys_read_code(engine, &values, SPOKEI_IN_PROVIDER, SPOKEI_AT_TLS,
 					      options->tls);
 	if (error == SPOKE_OK)
-		error = spokei_settings_begin(&settings->keys, engine);
+		error = spokei_settings_begin(&settings->keys, engine, &values);
 	if (error)
 		return error;
 	bound_silence(&settings->limits);
 	spokei_link_limits_frame(&settings->limits, settings->limits.wire.frame_max);
 	spokei_link_limits_values(&settings->limits, settings->limits.wire.value.items_max);
-	settings->local_path = settings->keys.in_force.of[SPOKEI_KEY_LOCAL_PATH] == 0;
+	settings->local_path = spokei_settings_number(&settings->keys, SPOKEI_KEY_LOCAL_PATH) == 0;
 	return SPOKE_OK;
 }
 
@@ -423,12 +425,12 @@ static int read_settings(struct spoke_provider *provider,
 static int make_filters(struct spoke_provider *provider,
 			const struct spoke_provider_options *options)
 {
-	const struct spokei_key_values *values = &provider->settings->keys.in_force;
 	struct spoke_engine *engine = provider->engine;
 	int error = spokei_filters_init(provider->filters, engine->env, options->filters,
 					options->filter_count);
 
-	provider->filters->fence_proven = values->of[SPOKEI_KEY_FENCE_PROVEN] != 0;
+	provider->filters->fence_proven = spokei_settings_number(&provider->settings->keys,
+								 SPOKEI_KEY_FENCE_PROVEN) != 0;
 	if (error == SPOKE_ELIMIT)
 		spokei_event(engine, error, "new provider: %zu filters, at most %u are possible",
 			     options->filter_count, SPOKEI_FILTERS_MAX);
@@ -445,7 +447,7 @@ static int make_tls(struct spoke_provider *provider, const struct spoke_provider
 {
 	const struct spokei_tls_sources sources = {
 		.options = options->tls,
-		.values = &provider->settings->keys.in_force,
+		.settings = &provider->settings->keys,
 		.section = SPOKEI_IN_PROVIDER,
 	};
 	int error = spokei_settings_tls(provider->engine, &sources, &provider->tls_mode,
@@ -461,16 +463,17 @@ static int make_tls(struct spoke_provider *provider, const struct spoke_provider
 /* Makes the parts that can fail, except the filters. */
 static int init_parts(struct spoke_provider *provider, const struct spoke_provider_options *options)
 {
-	const struct spokei_key_values *values = &provider->settings->keys.in_force;
+	struct spokei_key_values values;
 	struct spokei_http_rules *http =
 		&spoke_container_of(provider, struct block, provider)->http;
 	char why[SPOKE_EVENT_TEXT];
 	struct spokei_rules *rules;
 	int error;
 
+	spokei_settings_look(&provider->settings->keys, &values);
 	*http = (struct spokei_http_rules){
-		.origins = spokei_keys_text(values, SPOKEI_KEY_HTTP_ORIGINS),
-		.hosts = spokei_keys_text(values, SPOKEI_KEY_HTTP_HOSTS),
+		.origins = spokei_keys_text(&values, SPOKEI_KEY_HTTP_ORIGINS),
+		.hosts = spokei_keys_text(&values, SPOKEI_KEY_HTTP_HOSTS),
 	};
 	provider->settings->limits.wire.http = http;
 	bound_unproven(provider);
@@ -480,7 +483,7 @@ static int init_parts(struct spoke_provider *provider, const struct spoke_provid
 	error = spokei_provider_open(provider);
 	if (error)
 		goto err_after_tls;
-	error = read_rules(provider->engine, values, &rules, why);
+	error = read_rules(provider->engine, &values, &rules, why);
 	if (error == SPOKE_EINVAL)
 		spokei_event(provider->engine, error, "option %s", why);
 	if (error)
@@ -507,7 +510,8 @@ static void begin_life(struct spoke_provider *provider, const struct spoke_provi
 	provider->changed = with->changed;
 	provider->changed_arg = with->changed_arg;
 	spokei_routes_init(provider->services, provider->engine,
-			   provider->settings->keys.in_force.text[SPOKEI_KEY_DEFAULT_SERVICE]);
+			   spokei_settings_text(&provider->settings->keys,
+						SPOKEI_KEY_DEFAULT_SERVICE));
 	provider->services->access = provider->access;
 	provider->services->limits_all = provider->settings->keys.file.config != NULL;
 	spokei_caller_init(provider->caller, provider->link, 0);

@@ -65,11 +65,11 @@ static bool is_plain(const char *text)
 }
 
 static int check_options(struct spoke_engine *engine, const struct spoke_provider_options *options,
-			 const struct spokei_key_values *values)
+			 const struct spokei_settings *keys)
 {
-	const char *application = values->text[SPOKEI_KEY_APPLICATION];
+	const char *application = spokei_settings_text(keys, SPOKEI_KEY_APPLICATION);
 
-	if (values->text[SPOKEI_KEY_REGISTRY_URL] == NULL && options->registry_kind) {
+	if (spokei_settings_text(keys, SPOKEI_KEY_REGISTRY_URL) == NULL && options->registry_kind) {
 		return refuse(engine, SPOKE_EINVAL, "registry_kind", options->registry_kind->scheme,
 			      "set the registry's URL too");
 	}
@@ -374,10 +374,10 @@ static void publish_all(struct spokei_task *task)
 	       (service = spokei_routes_next(provider->services, service)) != NULL)
 		error = publish_at_all(registration, service);
 	if (error == SPOKE_ENOMEM) {
-		error = spoke_alarm_after(
-			engine, &registration->retry,
-			provider->settings->keys.in_force.of[SPOKEI_KEY_REGISTRY_RETRY_PERIOD],
-			publish_again);
+		error = spoke_alarm_after(engine, &registration->retry,
+					  spokei_settings_number(&provider->settings->keys,
+								 SPOKEI_KEY_REGISTRY_RETRY_PERIOD),
+					  publish_again);
 	}
 	if (error && error != SPOKE_ECLOSED)
 		spokei_event(engine, error,
@@ -387,13 +387,13 @@ static void publish_all(struct spokei_task *task)
 void spokei_registration_changed(struct spokei_registration *registration)
 {
 	const struct spoke_provider *provider = registration->provider;
-	const struct spokei_key_values *values = &provider->settings->keys.in_force;
+	const struct spokei_settings *keys = &provider->settings->keys;
 	struct spokei_service *service = NULL;
 
 	if (registration->closed)
 		return;
-	registration->weight = spokei_keys_u32(values, SPOKEI_KEY_WEIGHT);
-	registration->warmup_ms = (values->of[SPOKEI_KEY_WARMUP] + MS - 1) / MS;
+	registration->weight = (uint32_t)spokei_settings_number(keys, SPOKEI_KEY_WEIGHT);
+	registration->warmup_ms = (spokei_settings_number(keys, SPOKEI_KEY_WARMUP) + MS - 1) / MS;
 	while ((service = spokei_routes_next(provider->services, service)) != NULL)
 		service->listed = 0;
 	spokei_run_soon(provider->engine, &registration->publish);
@@ -424,26 +424,28 @@ int spokei_registration_check(const struct spokei_registration *registration,
 int spokei_registration_init(struct spoke_provider *provider,
 			     const struct spoke_provider_options *options)
 {
-	const struct spokei_key_values *values = &provider->settings->keys.in_force;
-	const char *application = spokei_keys_text(values, SPOKEI_KEY_APPLICATION);
+	const struct spokei_settings *keys = &provider->settings->keys;
+	const char *application = spokei_settings_text(keys, SPOKEI_KEY_APPLICATION);
+	const char *advertise = spokei_settings_text(keys, SPOKEI_KEY_ADVERTISE);
 	struct spokei_registration *registration = provider->registration;
 	const struct spokei_keeper_options with = {
-		.registry = values->text[SPOKEI_KEY_REGISTRY_URL],
+		.registry = spokei_settings_text(keys, SPOKEI_KEY_REGISTRY_URL),
 		.kind = options->registry_kind,
-		.retry_ns = values->of[SPOKEI_KEY_REGISTRY_RETRY_PERIOD],
-		.retries_max = spokei_keys_u32(values, SPOKEI_KEY_REGISTRY_RETRY_TIMES),
+		.retry_ns = spokei_settings_number(keys, SPOKEI_KEY_REGISTRY_RETRY_PERIOD),
+		.retries_max = (uint32_t)spokei_settings_number(keys,
+								SPOKEI_KEY_REGISTRY_RETRY_TIMES),
 	};
-	int error = check_options(provider->engine, options, values);
+	int error = check_options(provider->engine, options, keys);
 
 	*registration = (struct spokei_registration){
 		.provider = provider,
 		.publish.run = publish_all,
 		.closed = true,
-		.application = *application ? application : APPLICATION,
+		.application = application && *application ? application : APPLICATION,
 	};
 	if (error || with.registry == NULL)
 		return error;
-	copy_advertise(registration, spokei_keys_text(values, SPOKEI_KEY_ADVERTISE));
+	copy_advertise(registration, advertise ? advertise : "");
 	if (options->admin && !is_socket(options->admin))
 		(void)snprintf(registration->admin, sizeof(registration->admin), "%s",
 			       options->admin);

@@ -212,7 +212,7 @@ static void count_refusal(const struct spokei_access_control *access, struct spo
 	spokei_count(access->set.engine, SPOKE_STAT_REFUSED_CREDENTIALS);
 	conn->refusals++;
 	conn->dismissed |= conn->refusals >=
-			   access->settings->in_force.of[SPOKEI_KEY_AUTH_FAILURES_MAX];
+			   spokei_settings_number(access->settings, SPOKEI_KEY_AUTH_FAILURES_MAX);
 	report(access->set.engine, conn, service);
 }
 
@@ -476,7 +476,6 @@ int spokei_access_init(struct spokei_access_control *access, struct spoke_engine
 		       const struct spokei_settings *settings, const char *token,
 		       struct spokei_filters *filters)
 {
-	const struct spokei_key_values *values = &settings->in_force;
 	const struct spokei_credential_section own = { .section = SPOKEI_IN_PROVIDER,
 						       .has_options = true };
 	char why[SPOKE_EVENT_TEXT];
@@ -488,16 +487,17 @@ int spokei_access_init(struct spokei_access_control *access, struct spoke_engine
 		.arg = access,
 		.before_request = before_request,
 	};
-	access->set.keeps_text = values->of[SPOKEI_KEY_TOKEN_PUBLISH] &&
-				 values->text[SPOKEI_KEY_REGISTRY_URL];
+	access->set.keeps_text = spokei_settings_number(settings, SPOKEI_KEY_TOKEN_PUBLISH) &&
+				 spokei_settings_text(settings, SPOKEI_KEY_REGISTRY_URL);
 	access->set.stay = "provider: tokens and keys stay as they were";
-	error = spokei_credentials_init(&access->set, engine, &settings->file, &settings->options,
+	error = spokei_credentials_init(&access->set, engine, &settings->file, settings->options,
 					token);
 	if (error == SPOKE_OK)
 		error = spokei_credentials_add(&access->set, &own, &access->own);
 	if (error)
 		return error;
-	error = read_callers(access, values->text[SPOKEI_KEY_ALLOW_CALLERS], &access->callers, why);
+	error = read_callers(access, spokei_settings_text(settings, SPOKEI_KEY_ALLOW_CALLERS),
+			     &access->callers, why);
 	if (error == SPOKE_EINVAL)
 		spokei_event(engine, error, "option %s", why);
 	/* Without a file nothing can ask for more later. */

@@ -380,7 +380,10 @@ void spokei_access_log_refused(struct spokei_access_log *log, const struct spoke
 /* Explains why the log cannot be made. Returns the error. */
 static int refuse(const struct spokei_settings *settings, int error, const char *why)
 {
-	spokei_config_refuse(settings->file.engine, settings->file.config, &settings->in_force,
+	struct spokei_key_values values;
+
+	spokei_settings_look(settings, &values);
+	spokei_config_refuse(settings->file.engine, settings->file.config, &values,
 			     SPOKEI_KEY_ACCESS_LOG, error, why);
 	return error;
 }
@@ -418,7 +421,7 @@ static int open_file(struct spokei_access_log *log, const struct spokei_settings
 int spokei_access_log_new(const struct spokei_settings *settings, struct spokei_filters *filters,
 			  struct spokei_access_log **ret_log)
 {
-	const char *where = settings->in_force.text[SPOKEI_KEY_ACCESS_LOG];
+	const char *where = spokei_settings_text(settings, SPOKEI_KEY_ACCESS_LOG);
 	struct spoke_engine *engine = settings->file.engine;
 	struct spokei_access_log *log;
 	int error = SPOKE_OK;

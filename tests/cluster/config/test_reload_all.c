@@ -454,9 +454,11 @@ static void see_fields(struct sight *sight, unsigned sections, enum spokei_field
 /* All settings in force of an owner, but for secrets, whose texts are not kept. */
 static void see_settings(struct sight *sight, const struct spokei_settings *settings)
 {
-	const struct spokei_key_values *values = &settings->in_force;
 	const unsigned sections = settings->kind->sections;
+	struct spokei_key_values all;
+	const struct spokei_key_values *values = &all;
 
+	spokei_settings_look(settings, &all);
 	for (unsigned k = 0; k < SPOKEI_KEYS; k++) {
 		const enum spokei_key key = (enum spokei_key)k;
 		const struct spokei_key_row *row = spokei_key_row(key);
