@@ -404,11 +404,10 @@ static struct spokei_redis_link *link_of(struct spokei_dialer *dialer)
 	return spoke_container_of(dialer, struct spokei_redis_link, dialer);
 }
 
-static void attempt_connected(struct spokei_dialer *dialer, int fd, const struct spoke_address *to)
+static void attempt_connected(struct spokei_dialer *dialer, int fd)
 {
 	struct spokei_redis_link *link = link_of(dialer);
 
-	(void)to;
 	link->state = SPOKEI_REDIS_OPENING;
 	spokei_stream_init(&link->stream, link->engine, &spokei_stream_socket, fd, opening_ready);
 	open_stream(link);

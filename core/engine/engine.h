@@ -28,6 +28,7 @@
 #define SPOKEI_CORE_ENGINE_ENGINE_H
 
 #include "core/engine/task.h"
+#include "core/memory/buffer.h"
 #include "timer/base.h"
 
 #include <spoke/env.h>
@@ -117,9 +118,10 @@ struct spoke_engine {
 	/* SPOKEI_ENGINE_SCRATCH bytes, lent to a reader until it returns. They are not initialised,
 	 * so that unused pages are never touched. */
 	unsigned char *scratch;
-	struct spoke_list figures; /* of methods: see core/engine/figures.h */
-	struct spokei_slow *slow;  /* calls and requests: see there; NULL: none */
-	uint64_t pool_told_ns;     /* time of the last event about a busy pool; 0: none */
+	struct spokei_spares spares; /* memory of emptied output buffers, of all connections */
+	struct spoke_list figures;   /* of methods: see core/engine/figures.h */
+	struct spokei_slow *slow;    /* calls and requests: see there; NULL: none */
+	uint64_t pool_told_ns;       /* time of the last event about a busy pool; 0: none */
 	/* A sentence without an event, and the newest event when it was set. */
 	uint64_t why_after;
 	char why[SPOKE_EVENT_TEXT]; /* "": none */

@@ -301,6 +301,7 @@ static void free_memory(struct spoke_engine *engine)
 	spokei_free(env, engine->scratch, 1, SPOKEI_ENGINE_SCRATCH);
 	spokei_free(env, engine->events.ring, SPOKE_EVENTS, sizeof(*engine->events.ring));
 	spokei_figures_free_all(engine);
+	spokei_spares_fini(&engine->spares, env);
 	spokei_free(env, engine->wheel_memory, 1, engine->wheel_size);
 	spokei_free(env, engine, 1, sizeof(struct spokei_engine_parts));
 }

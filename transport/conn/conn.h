@@ -309,10 +309,9 @@ SPOKE_MUST_USE int spokei_conn_new(struct spokei_link *link, const struct spokei
 				   const struct spokei_conn_up *up, void *up_arg,
 				   struct spokei_conn **ret_conn);
 
-/* Takes over a connected descriptor, while the connection has none, and opens its stream. `kind`:
- * of that; NULL: that of the link. */
-void spokei_conn_attach(struct spokei_conn *conn, int fd, const struct spoke_address *peer,
-			const struct spokei_stream_kind *kind);
+/* Takes over a descriptor that is connected to conn->peer, while the connection has none, and opens
+ * its stream. `kind`: of that; NULL: that of the link. */
+void spokei_conn_attach(struct spokei_conn *conn, int fd, const struct spokei_stream_kind *kind);
 
 /* Makes the greeting of a stream that is open when its peer has answered: a heartbeat of the wire,
  * which has heartbeats. Returns 0 or SPOKE_ENOMEM. */

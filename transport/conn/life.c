@@ -388,13 +388,11 @@ static void opening_ready(struct spoke_watch *ready, unsigned io)
 	open_stream(spoke_container_of(ready, struct spokei_conn, stream.watch));
 }
 
-void spokei_conn_attach(struct spokei_conn *conn, int fd, const struct spoke_address *peer,
-			const struct spokei_stream_kind *kind)
+void spokei_conn_attach(struct spokei_conn *conn, int fd, const struct spokei_stream_kind *kind)
 {
 	SPOKE_ASSERT(conn->state == SPOKEI_CONN_CONNECTING && conn->stream.watch.fd < 0);
 	conn->stream.watch.fd = fd;
 	spokei_stream_use(&conn->stream, kind ? kind : conn->link->stream);
-	conn->peer = *peer;
 	spokei_conn_move(conn, SPOKEI_CONN_OPENING);
 	open_stream(conn);
 }
@@ -664,7 +662,6 @@ void spokei_link_fini(struct spokei_link *link)
 	while (!spokei_list_empty(&link->orphans)) /* their replies come when the link is gone */
 		spokei_conn_leave_orphans(spoke_container_of(spokei_list_first(&link->orphans),
 							     struct spokei_serving, node));
-	spokei_spares_fini(&link->spares, link->engine->env);
 	spokei_buffer_fini(&link->plans);
 	spokei_cells_fini(&link->cells);
 }

@@ -107,9 +107,8 @@ struct spokei_link {
 	bool users_prove;      /* the user at a unix socket is proof enough, as a list names it */
 	spokei_serve_fn serve; /* NULL: requests are answered "no such service" */
 	void *serve_arg;
-	uint64_t ran_ns;             /* when the turn began in which the last request was run */
-	unsigned pending_class;      /* of timers */
-	struct spokei_spares spares; /* memory of emptied output buffers */
+	uint64_t ran_ns;        /* when the turn began in which the last request was run */
+	unsigned pending_class; /* of timers */
 	struct spokei_link_limits limits;
 
 	/* Of few calls. */

@@ -29,8 +29,8 @@ static SPOKEI_NOINLINE void learn_codec(struct spokei_conn *conn, uint8_t codec)
 }
 
 /* Gives back memory that is kept for the next call, and has the timer wait as long as it may,
- * because a heartbeat or its answer shows that the connection is idle. Its owner gives back memory,
- * too, if no connection has called or answered since the heartbeat before. */
+ * because a heartbeat or its answer shows that the connection is idle. The engine gives back spare
+ * memory, too, if no connection has called or answered since the heartbeat before. */
 static void slim(struct spokei_conn *conn)
 {
 	struct spokei_link *link = conn->link;
@@ -41,7 +41,7 @@ static void slim(struct spokei_conn *conn)
 		spokei_map_fini(&conn->serving);
 	spokei_intake_slim(&conn->in);
 	/* An empty output buffer needs no memory, even on a busy connection. */
-	spokei_spares_slim(&link->spares, link->engine->env,
+	spokei_spares_slim(&link->engine->spares, link->engine->env,
 			   link->pending_count > 0 || link->serving_count > 0);
 	if (spoke_timer_armed(&conn->timer)) /* so it does not close */
 		spokei_conn_rearm(conn);

@@ -430,7 +430,7 @@ static inline void took(struct spokei_conn *conn, size_t len)
 		spokei_idle_moved(&conn->idle, engine->settle_ns);
 	waits = spokei_outlet_len(&conn->out);
 	if (waits == 0) {
-		spokei_spares_return(&link->spares, &conn->out.out);
+		spokei_spares_return(&engine->spares, &conn->out.out);
 		/* Heartbeats are lent no memory: if kept, it would add to the spares. */
 		if (conn->out.control.bytes)
 			spokei_buffer_fini(&conn->out.control);
@@ -503,7 +503,7 @@ static void flush(struct spokei_conn *conn)
 
 void spokei_conn_lend(struct spokei_conn *conn)
 {
-	spokei_spares_lend(&conn->link->spares, &conn->out.out);
+	spokei_spares_lend(&spokei_conn_engine(conn)->spares, &conn->out.out);
 }
 
 /* Not in a forked child: control returns there to the code that forked. */
@@ -766,7 +766,7 @@ static void unqueue(struct spokei_conn *conn, uint64_t mark, uint64_t frames)
 	if (waits == 0) {
 		if (!conn->holds)
 			conn->since[SPOKEI_LIMIT_SLOW] = 0;
-		spokei_spares_return(&link->spares, out);
+		spokei_spares_return(&link->engine->spares, out);
 	}
 	unpause_if_low(conn);
 }

@@ -59,10 +59,11 @@ struct spokei_connector {
 	char reason[SPOKEI_CONNECTOR_REASON]; /* place, and why the last attempt failed; "": none */
 	uint32_t reason_at;                   /* where the text behind the place begins */
 	struct spokei_dialer dialer;
-	struct spoke_address local;       /* path of the same peer on this host */
-	struct spokei_greeting *greeting; /* the first bytes sent there; NULL: none */
-	struct spokei_task news;          /* reports changes made inside new() */
-	struct spokei_task end;           /* frees it */
+	/* A path of the same peer on this host, and the first bytes sent there; NULL: none. */
+	struct spoke_address *local;
+	struct spokei_greeting *greeting;
+	struct spokei_task news; /* reports changes made inside new() */
+	struct spokei_task end;  /* frees it */
 };
 
 /* Returns the subsystem to which a reconnect is attributed. */
@@ -265,7 +266,7 @@ static void log_path(struct spokei_connector *connector, int status)
 	if (connector->path_failed)
 		return;
 	connector->path_failed = true;
-	env->net->print(env->ctx, &connector->local, path, sizeof(path));
+	env->net->print(env->ctx, connector->local, path, sizeof(path));
 	if (status == -EPROTO)
 		(void)snprintf(text, sizeof(text), "another protocol is spoken there");
 	else
@@ -446,7 +447,10 @@ static int set_path(struct spokei_connector *connector, const char *path)
 	error = spokei_place_set(&place, connector->engine->env, NULL, 0, path);
 	if (error)
 		return error;
-	connector->local = place.address;
+	connector->local = spokei_alloc(connector->engine->env, 1, sizeof(*connector->local));
+	if (connector->local == NULL)
+		return SPOKE_ENOMEM;
+	*connector->local = place.address;
 	return spokei_conn_greeting(connector->link, connector->wire, &connector->greeting);
 }
 
@@ -462,7 +466,7 @@ static bool try_path(struct spokei_connector *connector)
 	connector->shuns_path = false;
 	if (connector->greeting == NULL || shuns)
 		return false;
-	status = start_attempt(connector, &connector->local, limit_ns);
+	status = start_attempt(connector, connector->local, limit_ns);
 	if (status)
 		log_path(connector, status);
 	connector->by_path = status == 0;
@@ -563,6 +567,7 @@ static void free_connector(struct spokei_task *task)
 {
 	struct spokei_connector *connector = spoke_container_of(task, struct spokei_connector, end);
 
+	spokei_free(connector->engine->env, connector->local, 1, sizeof(*connector->local));
 	spokei_greeting_free(connector->engine->env, connector->greeting);
 	spokei_free(connector->engine->env, connector, 1, sizeof(*connector));
 }
@@ -735,7 +740,7 @@ static void attempt_failed(struct spokei_dialer *dialer, int status)
 		spokei_conn_close(conn, conn->error ? conn->error : SPOKE_ECONNECT);
 }
 
-static void attempt_connected(struct spokei_dialer *dialer, int fd, const struct spoke_address *to)
+static void attempt_connected(struct spokei_dialer *dialer, int fd)
 {
 	struct spokei_connector *connector = connector_of(dialer);
 	const struct spoke_env *env = connector->engine->env;
@@ -749,7 +754,7 @@ static void attempt_connected(struct spokei_dialer *dialer, int fd, const struct
 		kind = &connector->greeting->kind;
 	else if (dialer->place.shm)
 		kind = &spokei_stream_shm;
-	spokei_conn_attach(connector->conn, fd, to, kind);
+	spokei_conn_attach(connector->conn, fd, kind);
 }
 
 /* An open connection has ended, and its calls, too. The other addresses are for the next one. */

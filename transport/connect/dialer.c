@@ -77,20 +77,20 @@ static void forget_addresses(struct spokei_dialer *dialer)
 	dialer->left = 0;
 }
 
-/* Keeps the addresses of a round; without memory for all only a few. */
+/* Keeps the addresses of a round; without memory for all only that with which it begins. */
 static void keep_addresses(struct spokei_dialer *dialer, const struct spoke_address *found,
 			   unsigned count)
 {
-	struct spoke_address *to = dialer->few;
-
-	if (count > SPOKEI_DIALER_FEW)
-		to = dialer->many = spokei_alloc(dialer->engine->env, count, sizeof(*found));
-	if (to == NULL) {
-		to = dialer->few;
-		count = SPOKEI_DIALER_FEW;
-	}
-	memcpy(to, found, count * sizeof(*found));
 	start_at_any(dialer, count);
+	if (count > 1)
+		dialer->many = spokei_alloc(dialer->engine->env, count, sizeof(*found));
+	if (dialer->many) {
+		memcpy(dialer->many, found, count * sizeof(*found));
+		return;
+	}
+	dialer->place.address = found[dialer->next];
+	dialer->count = dialer->left = 1;
+	dialer->next = 0;
 }
 
 static void looked_up(void *arg, const struct spoke_address *found, int count)
@@ -112,7 +112,7 @@ int spokei_dialer_resolve(struct spokei_dialer *dialer)
 
 	forget_addresses(dialer);
 	if (dialer->place.fixed) {
-		keep_addresses(dialer, &dialer->place.address, 1);
+		start_at_any(dialer, 1);
 		return 0;
 	}
 	status = spokei_lookup(dialer->engine, &dialer->place, 1, SPOKEI_DIALER_ADDRESSES,
@@ -127,7 +127,7 @@ int spokei_dialer_resolve(struct spokei_dialer *dialer)
 
 const struct spoke_address *spokei_dialer_next(struct spokei_dialer *dialer)
 {
-	const struct spoke_address *all = dialer->many ? dialer->many : dialer->few;
+	const struct spoke_address *all = dialer->many ? dialer->many : &dialer->place.address;
 	const struct spoke_address *address = &all[dialer->next];
 
 	if (dialer->left == 0)
@@ -178,7 +178,7 @@ static void attempt_ready(struct spoke_watch *ready, unsigned io)
 	}
 	watch(dialer, 0);
 	dialer->watch.fd = -1;
-	dialer->up->connected(dialer, fd, &dialer->to);
+	dialer->up->connected(dialer, fd);
 }
 
 int spokei_dialer_try(struct spokei_dialer *dialer, const struct spoke_address *to,
@@ -196,7 +196,6 @@ int spokei_dialer_try(struct spokei_dialer *dialer, const struct spoke_address *
 	}
 	/* A socket that is connected already is writable at once and goes the same way. */
 	dialer->watch.fd = fd;
-	dialer->to = *to;
 	watch(dialer, SPOKE_IO_WRITE);
 	spokei_dialer_set_timer(dialer, limit_ns);
 	return 0;

@@ -17,7 +17,6 @@
 #include <spoke/wheel.h>
 
 #define SPOKEI_DIALER_ADDRESSES 16
-#define SPOKEI_DIALER_FEW 2u /* addresses that need no memory of their own */
 #define SPOKEI_DIALER_MORE 1
 /* How often a timer that only keeps its place on the wheel is armed again. */
 #define SPOKEI_DIALER_REST_NS UINT64_C(3600000000000)
@@ -31,7 +30,7 @@ struct spokei_dialer_up {
 	/* The name is resolved; a negative errno: it cannot be. */
 	void (*resolved)(struct spokei_dialer *dialer, int status);
 	/* The attempt has succeeded; its descriptor is the owner's from now on. */
-	void (*connected)(struct spokei_dialer *dialer, int fd, const struct spoke_address *to);
+	void (*connected)(struct spokei_dialer *dialer, int fd);
 	/* The attempt has failed: a negative errno; -ETIME: its time is over. */
 	void (*failed)(struct spokei_dialer *dialer, int status);
 	/* The timer is due, and no attempt is under way. */
@@ -41,21 +40,21 @@ struct spokei_dialer_up {
 struct spokei_dialer {
 	struct spoke_engine *engine;
 	const struct spokei_dialer_up *up;
-	struct spokei_place place; /* constant while its name is being resolved */
+	/* Constant while its name is being resolved. Its address is that of a round with only one.
+	 */
+	struct spokei_place place;
 	struct spokei_backoff backoff;
 	uint32_t failures; /* pauses since the owner has set this to 0 */
 	uint64_t pause_ns; /* the last one */
 	uint64_t due_ns;   /* of the timer */
 	unsigned timer_class;
 	struct spoke_timer timer;
-	struct spoke_watch watch; /* its fd: that of the attempt; -1: none is under way */
-	bool resolving;           /* resolved() will be called: the memory has to stay */
-	unsigned count;           /* of the addresses of this round */
-	unsigned next;            /* index of the next one */
-	unsigned left;            /* addresses of this round that were not tried yet */
-	struct spoke_address to;  /* of the attempt */
-	struct spoke_address few[SPOKEI_DIALER_FEW];
-	struct spoke_address *many; /* the addresses of a round that are more; else NULL */
+	struct spoke_watch watch;   /* its fd: that of the attempt; -1: none is under way */
+	bool resolving;             /* resolved() will be called: the memory has to stay */
+	unsigned count;             /* of the addresses of this round */
+	unsigned next;              /* index of the next one */
+	unsigned left;              /* addresses of this round that were not tried yet */
+	struct spoke_address *many; /* the addresses of a round with several; else NULL */
 };
 
 /* Prepares a dialer; `place` and `backoff` are set afterwards. Returns 0, or SPOKE_ELIMIT: the

@@ -654,11 +654,11 @@ TEST(spare_memory_is_freed_when_idle)
 	if (stage == NULL)
 		return;
 	assert_int_equal(echo_of(stage, LARGE), SPOKE_OK);
-	assert_true(stage->consumer->link->spares.bytes >= LARGE);
-	assert_true(stage->provider->link->spares.bytes >= LARGE);
+	assert_true(stage->client_engine->spares.bytes >= LARGE);
+	assert_true(stage->server_engine->spares.bytes >= LARGE);
 	pass(stage, 2 * INTERVAL);
-	assert_int_equal(stage->consumer->link->spares.bytes, 0);
-	assert_int_equal(stage->provider->link->spares.bytes, 0);
+	assert_int_equal(stage->client_engine->spares.bytes, 0);
+	assert_int_equal(stage->server_engine->spares.bytes, 0);
 	assert_int_equal(echo_of(stage, LARGE), SPOKE_OK);
 }
 
@@ -703,7 +703,7 @@ TEST(spare_memory_stays_while_calls_wait)
 	assert_true(stage_client_stat(stage, SPOKE_STAT_PROBE_ANSWERS_READ) +
 			    stage_client_stat(stage, SPOKE_STAT_PROBES_READ) >
 		    2);
-	assert_true(stage->provider->link->spares.bytes >= LARGE);
+	assert_true(stage->server_engine->spares.bytes >= LARGE);
 	assert_true(spoke_call_cancel(stage->consumer, call->name));
 	assert_int_equal(stage_end_of(stage, call)->error, SPOKE_ECANCELED);
 }
