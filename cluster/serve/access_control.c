@@ -321,8 +321,8 @@ static struct spoke_filter_verdict take_token(const struct spokei_access_control
 	uint64_t number;
 
 	if (error == SPOKE_EINVAL)
-		return refuse(access, conn, request->message, request->service->name,
-			      request->refusal);
+		return refuse(access, conn, request->message, request->asked->service->name,
+			      request->asked->text);
 	if (error == SPOKE_OK && has_token(access->own, conn, request->message, &number))
 		error = spokei_conn_prove(conn, spokei_digest_print(conn->identity->shown));
 	return error ? refuse_for_memory() : go_on();
@@ -337,7 +337,8 @@ static bool is_noted(const struct spokei_conn *conn, uint64_t number)
 static struct spoke_filter_verdict check_credentials(const struct spokei_access_control *access,
 						     const struct spoke_request *request)
 {
-	const struct spokei_credentials *credentials = spokei_access_of(access, request->service);
+	const struct spokei_credentials *credentials = spokei_access_of(access,
+									request->asked->service);
 	const struct spokei_message *message = request->message;
 	struct spokei_conn *conn = request->conn;
 	uint64_t number;
@@ -347,8 +348,9 @@ static struct spoke_filter_verdict check_credentials(const struct spokei_access_
 	if (!spokei_access_asks(credentials))
 		return go_on();
 	if (!has_token(credentials, conn, message, &number) ||
-	    !has_signature(access, credentials, request->service, message))
-		return refuse(access, conn, message, request->service->name, request->refusal);
+	    !has_signature(access, credentials, request->asked->service, message))
+		return refuse(access, conn, message, request->asked->service->name,
+			      request->asked->text);
 	if (credentials->signs)
 		number ^= credentials->access_print;
 	if (SPOKEI_UNLIKELY(!is_noted(conn, number)) && spokei_conn_prove(conn, number))
@@ -362,10 +364,10 @@ static struct spoke_filter_verdict check_lists(const struct spokei_access_contro
 	bool is_new;
 
 	if (spokei_conn_let_in(request->conn, access->callers, &is_new) &&
-	    spokei_conn_let_in(request->conn, request->service->callers, &is_new))
+	    spokei_conn_let_in(request->conn, request->asked->service->callers, &is_new))
 		return go_on();
-	return refuse_caller(request->conn, request->message, request->service->name, is_new,
-			     request->refusal);
+	return refuse_caller(request->conn, request->message, request->asked->service->name, is_new,
+			     request->asked->text);
 }
 
 static struct spoke_filter_verdict before_request(void *arg, const struct spoke_request *request)

@@ -128,7 +128,7 @@ static struct spoke_filter_verdict refuse_marked(const struct spoke_fence *fence
 						 struct spoke_span name, uint64_t number,
 						 const struct spokei_fence_verdict *verdict)
 {
-	char *text = request->refusal;
+	char *text = request->asked->text;
 	char shown[NAME_TEXT];
 
 	(void)spokei_log_escape(shown, sizeof(shown), name.data, name.len);

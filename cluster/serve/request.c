@@ -54,24 +54,41 @@ static bool is_foreign(const struct spoke_request *request)
 	return spoke_value_get(request->message->attachments, "interface", &name) == SPOKE_OK;
 }
 
-/* Notes when a request came that will be answered later, and its peer, because its connection may
- * close first, and its message may be gone. */
+/* A request that the pool has got. */
+struct spokei_pooled {
+	struct spoke_request *request;
+	spokei_handle_fn handle;
+	void *arg;
+	uint64_t waited_ns; /* for a thread of the pool */
+	bool unrun;         /* it was too late when a thread became free; the handler did not run */
+	bool done;          /* the pool has finished, and the loop was notified */
+	bool delivered;     /* the answer has reached the loop */
+	struct spoke_work work;
+	struct spoke_post post;     /* brings the answer from another thread to the loop */
+	struct spokei_copy *answer; /* ... which is this; NULL: there was no memory for it */
+};
+
+static uint64_t waited_ns(const struct spoke_request *request)
+{
+	return request->pooled ? request->pooled->waited_ns : 0;
+}
+
+/* Notes when a request came that will be answered later, and the identity of its peer, because its
+ * connection may close first, and its message may be gone. */
 static void note_origin(struct spoke_request *request, const struct spokei_conn *conn)
 {
 	request->arrived_ns = request->engine->begin_ns;
-	request->peer = conn->peer;
 	request->identity = spokei_identity_share(conn->identity);
-	request->from.handle = conn->handle;
 	request->foreign = is_foreign(request);
 }
 
-/* Notes a request of request->peer if it was slow. `took_ns`: in the handler. */
+/* Notes a request if it was slow. `took_ns`: in the handler. */
 static void note_slow(const struct spoke_request *request, uint64_t took_ns, int error)
 {
 	const struct spoke_env *env = request->engine->env;
 	const struct spokei_slow_row row = {
 		.figures = request->figures,
-		.queued_ns = request->waited_ns,
+		.queued_ns = waited_ns(request),
 		.took_ns = took_ns,
 		.error = error,
 	};
@@ -79,8 +96,18 @@ static void note_slow(const struct spoke_request *request, uint64_t took_ns, int
 
 	if (SPOKEI_LIKELY(row.queued_ns + row.took_ns < row.figures->slow_ns))
 		return;
-	env->net->print(env->ctx, &request->peer, peer, sizeof(peer));
+	env->net->print(env->ctx, spokei_request_address(request), peer, sizeof(peer));
 	spokei_slow_note(&row, peer);
+}
+
+/* Points a request to a copy of the message, which it owns. Returns whether there was memory. */
+static bool keep(struct spoke_request *request, const struct spokei_message *message)
+{
+	request->kept = spokei_copy_new(request->engine->env, message);
+	if (request->kept == NULL)
+		return false;
+	request->message = &request->kept->message;
+	return true;
 }
 
 void spokei_request_free(struct spoke_request *request)
@@ -93,8 +120,12 @@ void spokei_request_free(struct spoke_request *request)
 	env = request->engine->env;
 	spokei_conn_leave_orphans(&request->serving);
 	spokei_identity_drop(request->identity);
+	spokei_sender_drop(request->sender);
 	spokei_copy_free(env, request->kept);
-	spokei_copy_free(env, request->answer);
+	if (request->pooled) {
+		spokei_copy_free(env, request->pooled->answer);
+		spokei_free(env, request->pooled, 1, sizeof(*request->pooled));
+	}
 	spokei_free(env, request->mark, 1, request->mark_size);
 	spokei_free(env, request, 1, sizeof(*request));
 }
@@ -106,24 +137,19 @@ void *spokei_request_mark(const struct spoke_request *request)
 
 void *spokei_request_make_mark(const struct spoke_request *seen, size_t size)
 {
-	struct spoke_request *request = seen->self;
+	struct spoke_request *request = seen->asked->request;
 
 	if (request->mark == NULL) {
+		SPOKE_ASSERT(size <= UINT16_MAX);
 		request->mark = spokei_alloc(request->engine->env, 1, size);
-		request->mark_size = size;
+		request->mark_size = (uint16_t)size;
 	}
 	return request->mark;
 }
 
 int spoke_request_keep(struct spoke_request *request)
 {
-	if (request->kept)
-		return SPOKE_OK;
-	request->kept = spokei_copy_new(request->engine->env, request->message);
-	if (request->kept == NULL)
-		return SPOKE_ENOMEM;
-	request->message = &request->kept->message;
-	return SPOKE_OK;
+	return request->kept || keep(request, request->message) ? SPOKE_OK : SPOKE_ENOMEM;
 }
 
 void spoke_request_on_abandoned(struct spoke_request *request,
@@ -167,19 +193,16 @@ static struct spoke_filter_verdict take_limit(struct spoke_request *request,
 }
 
 static struct spoke_filter_verdict ask_filters(struct spoke_request *request,
-					       const struct spokei_filters *filters,
-					       char text[SPOKEI_REFUSAL_TEXT])
+					       const struct spokei_filters *filters)
 {
 	struct spoke_filter_verdict verdict;
+	size_t passed;
 
 	request->arrived_ns = request->engine->begin_ns;
-	request->arg_len = request->message->args.len;
+	request->arg_len = (uint32_t)request->message->args.len;
 	request->filters = filters;
-	request->refusal = text;
-	request->self = request;
-	verdict = spokei_filters_before_request(filters, request, &request->passed);
-	if (!filters->told)
-		request->passed = 0;
+	verdict = spokei_filters_before_request(filters, request, &passed);
+	request->passed = filters->told ? (uint16_t)passed : 0;
 	request->watched = request->passed > 0;
 	if (verdict.step == SPOKE_FILTER_REFUSE && verdict.text == NULL)
 		verdict.text = "refused by a filter of the provider";
@@ -189,19 +212,20 @@ static struct spoke_filter_verdict ask_filters(struct spoke_request *request,
 	return verdict;
 }
 
-/* Returns whether the handler may run, or the answer to send instead, whose text may be in `text`.
+/* Returns whether the handler may run, or the answer to send instead, whose text may be in
+ * request->asked.
  * Filters come before the limit, so a request that a filter refuses does not use up the method's
  * quota. Every filter and limit that let a request pass is notified of its end once. */
 static struct spoke_filter_verdict ask(struct spoke_request *request,
 				       const struct spokei_filters *filters,
-				       struct spokei_limit *limit, char text[SPOKEI_REFUSAL_TEXT])
+				       struct spokei_limit *limit)
 {
 	struct spoke_filter_verdict verdict = { .step = SPOKE_FILTER_GO_ON };
 
 	if (filters->count > 0)
-		verdict = ask_filters(request, filters, text);
+		verdict = ask_filters(request, filters);
 	if (verdict.step == SPOKE_FILTER_GO_ON && limit)
-		verdict = take_limit(request, limit, text);
+		verdict = take_limit(request, limit, request->asked->text);
 	return verdict;
 }
 
@@ -218,9 +242,7 @@ static void keep_names(struct spoke_request *request)
 		.generic = request->message->generic,
 	};
 
-	request->kept = spokei_copy_new(request->engine->env, &names);
-	if (request->kept)
-		request->message = &request->kept->message;
+	(void)keep(request, &names);
 }
 
 /* Notifies filters and the limit of the answer. Only for requests that are `watched`. */
@@ -245,7 +267,7 @@ static void notify(struct spoke_request *request, const struct spokei_message *a
 		.arg_len = request->arg_len,
 		.took_ns = env->now(env->ctx) - request->arrived_ns,
 		/* A request that outlives its provider may just be getting its thread. */
-		.queued_ns = request->telling ? 0 : request->waited_ns,
+		.queued_ns = request->telling ? 0 : waited_ns(request),
 	};
 	spokei_filters_after_request(request->filters, passed, request, &told);
 }
@@ -333,7 +355,7 @@ static void report_second(struct spoke_request *request)
 static SPOKEI_NOINLINE void note_second(struct spoke_request *request)
 {
 	atomic_store_explicit(&request->again, true, memory_order_relaxed);
-	if (!request->on_pool)
+	if (request->pooled == NULL)
 		report_second(request);
 }
 
@@ -356,7 +378,7 @@ static void count_answer(struct spoke_request *request, const struct spokei_mess
 /* Notes the time until the answer, by the turns that it took. */
 static void note_took(const struct spoke_request *request, int error)
 {
-	uint64_t since_ns = request->arrived_ns + request->waited_ns;
+	uint64_t since_ns = request->arrived_ns + waited_ns(request);
 	uint64_t now_ns = request->engine->begin_ns;
 	uint64_t took_ns = now_ns > since_ns ? now_ns - since_ns : 0;
 
@@ -376,19 +398,19 @@ static void answer_later(struct spoke_request *request, struct spokei_message *m
 
 static void answer_arrived(struct spoke_post *post)
 {
-	struct spoke_request *request = spoke_container_of(post, struct spoke_request, post);
+	struct spokei_pooled *pooled = spoke_container_of(post, struct spokei_pooled, post);
 	static const char text[] = "the provider is out of memory for the answer";
 	struct spokei_message message = {
 		.error = SPOKE_ESERVER,
 		.error_text = spokei_span(text, sizeof(text) - 1),
 	};
 
-	if (request->answer)
-		message = request->answer->message;
-	answer_later(request, &message);
-	request->delivered = true;
-	if (request->pool_done)
-		spokei_request_free(request);
+	if (pooled->answer)
+		message = pooled->answer->message;
+	answer_later(pooled->request, &message);
+	pooled->delivered = true;
+	if (pooled->done)
+		spokei_request_free(pooled->request);
 }
 
 static inline void finish_request(struct spoke_request *request, struct spokei_message *message)
@@ -398,10 +420,12 @@ static inline void finish_request(struct spoke_request *request, struct spokei_m
 		return;
 	}
 	request->answered = true;
-	if (request->on_pool) {
-		request->answer = spokei_copy_new(request->engine->env, message);
-		request->post.run = answer_arrived;
-		spoke_engine_post(request->engine, &request->post);
+	if (request->pooled) {
+		struct spokei_pooled *pooled = request->pooled;
+
+		pooled->answer = spokei_copy_new(request->engine->env, message);
+		pooled->post.run = answer_arrived;
+		spoke_engine_post(request->engine, &pooled->post);
 	} else if (request->conn) {
 		count_answer(request, message);
 		spokei_conn_reply(request->conn, request->message, message);
@@ -571,7 +595,9 @@ static bool hand_over(struct spoke_request *request, struct spokei_conn *conn,
 	int error;
 
 	request->serving.abandoned = request_abandoned;
-	error = spokei_conn_serve(conn, &request->serving, message);
+	request->sender = spokei_conn_sender(conn);
+	error = request->sender ? spokei_conn_serve(conn, &request->serving, message)
+				: SPOKE_ENOMEM;
 	if (error == SPOKE_OK)
 		return true;
 	if (error == SPOKE_ENOMEM)
@@ -602,13 +628,14 @@ static void report_busy(struct spoke_engine *engine, enum spoke_stat stat, uint6
 /* The request may have waited for a thread longer than its caller waits, or its provider lives. */
 static void pool_run(struct spoke_work *work)
 {
-	struct spoke_request *request = spoke_container_of(work, struct spoke_request, work);
+	struct spokei_pooled *pooled = spoke_container_of(work, struct spokei_pooled, work);
+	struct spoke_request *request = pooled->request;
 	const struct spoke_env *env = request->engine->env;
 
-	request->waited_ns = env->now(env->ctx) - request->arrived_ns;
-	request->unrun = spoke_request_abandoned(request) || spoke_request_left(request) == 0;
-	if (!request->unrun)
-		request->handle(request, request->arg);
+	pooled->waited_ns = env->now(env->ctx) - request->arrived_ns;
+	pooled->unrun = spoke_request_abandoned(request) || spoke_request_left(request) == 0;
+	if (!pooled->unrun)
+		pooled->handle(request, pooled->arg);
 }
 
 /* Answers a request that no handler has seen. On the loop's thread. */
@@ -636,33 +663,50 @@ static void pool_refused(struct spoke_request *request, const char *text)
 
 static void pool_done(struct spoke_work *work)
 {
-	struct spoke_request *request = spoke_container_of(work, struct spoke_request, work);
+	struct spokei_pooled *pooled = spoke_container_of(work, struct spokei_pooled, work);
+	struct spoke_request *request = pooled->request;
 
 	if (work->status == -ECANCELED) {
 		pool_refused(request, "the provider is closing; call another one");
 		return;
 	}
-	if (request->waited_ns >= POOL_LONG_NS)
-		report_busy(request->engine, SPOKE_STAT_POOL_WAITED, request->waited_ns);
-	spokei_figures_queued(request->figures, request->waited_ns);
-	if (request->unrun && spoke_request_abandoned(request)) {
+	if (pooled->waited_ns >= POOL_LONG_NS)
+		report_busy(request->engine, SPOKE_STAT_POOL_WAITED, pooled->waited_ns);
+	spokei_figures_queued(request->figures, pooled->waited_ns);
+	if (pooled->unrun && spoke_request_abandoned(request)) {
 		forget(request, SPOKE_ELOST);
 		return;
 	}
-	if (request->unrun) {
+	if (pooled->unrun) {
 		pool_unrun(request, SPOKE_STAT_REQUESTS_EXPIRED, SPOKE_EEXPIRED,
 			   spoke_strerror(SPOKE_EEXPIRED));
 		return;
 	}
 	if (atomic_load_explicit(&request->again, memory_order_relaxed))
 		report_second(request);
-	request->pool_done = true;
-	if (request->delivered)
+	pooled->done = true;
+	if (pooled->delivered)
 		spokei_request_free(request);
 }
 
+/* Makes what the pool needs of a request. Returns whether there was memory. */
+static bool make_pooled(struct spoke_request *request, const struct spokei_route *route)
+{
+	struct spokei_pooled *pooled = spokei_alloc(request->engine->env, 1, sizeof(*pooled));
+
+	if (pooled == NULL)
+		return false;
+	pooled->request = request;
+	pooled->handle = route->handle;
+	pooled->arg = route->arg;
+	pooled->work = (struct spoke_work){ .run = pool_run, .done = pool_done };
+	request->pooled = pooled;
+	return true;
+}
+
 /* Has a thread of the pool run the handler, or refuses the request. */
-static void run_on_pool(struct spoke_request *request, struct spokei_conn *conn)
+static void run_on_pool(struct spoke_request *request, struct spokei_conn *conn,
+			const struct spokei_route *route)
 {
 	struct spoke_engine *engine = request->engine;
 	struct spokei_message refused = {
@@ -671,7 +715,7 @@ static void run_on_pool(struct spoke_request *request, struct spokei_conn *conn)
 	};
 
 	note_origin(request, conn);
-	if (spoke_request_keep(request)) {
+	if (!make_pooled(request, route) || spoke_request_keep(request)) {
 		spokei_figures_count(request->figures, SPOKE_STAT_REQUESTS_REFUSED);
 		spokei_conn_reply(conn, request->message, &refused);
 		forget(request, SPOKE_EREFUSED);
@@ -682,11 +726,9 @@ static void run_on_pool(struct spoke_request *request, struct spokei_conn *conn)
 		return;
 	}
 	request->conn = NULL;
-	request->on_pool = true;
 	atomic_store_explicit(&request->again, false, memory_order_relaxed);
-	request->work = (struct spoke_work){ .run = pool_run, .done = pool_done };
 	spokei_count(engine, SPOKE_STAT_POOL_REQUESTS);
-	if (engine->env->loop->offload(engine->loop, &request->work) == 0)
+	if (engine->env->loop->offload(engine->loop, &request->pooled->work) == 0)
 		return;
 	report_busy(engine, SPOKE_STAT_POOL_FULL, 0);
 	pool_refused(request, "the provider's pool is busy; call later or another one");
@@ -705,36 +747,33 @@ static void put_back(struct spoke_request *request, struct spoke_request **spare
 
 /* Runs the handler. The clock is read for some requests only, because that costs as much as a short
  * handler. */
-static inline void handle_here(struct spoke_request *request)
+static inline void handle_here(struct spoke_request *request, const struct spokei_route *route)
 {
 	struct spokei_figures *figures = request->figures;
 	const struct spoke_env *env = request->engine->env;
-	struct spoke_address peer;
 	uint64_t begun_ns;
 	uint64_t took_ns;
 
 	if (SPOKEI_LIKELY(figures->until_timed > 0)) {
-		request->handle(request, request->arg);
+		route->handle(request, route->arg);
 		figures->until_timed -= request->answered;
 		return;
 	}
-	peer = request->conn->peer;
 	begun_ns = env->now(env->ctx);
-	request->handle(request, request->arg);
+	route->handle(request, route->arg);
 	if (!request->answered)
 		return;
 	took_ns = env->now(env->ctx) - begun_ns;
 	spokei_figures_timed(figures, took_ns);
-	request->peer = peer;
 	note_slow(request, took_ns, SPOKE_OK);
 }
 
 static void run_here(struct spoke_request *request, struct spokei_conn *conn,
-		     struct spoke_request **spare)
+		     const struct spokei_route *route, struct spoke_request **spare)
 {
 	const struct spokei_message *message;
 
-	handle_here(request);
+	handle_here(request, route);
 	if (request->answered) {
 		put_back(request, spare);
 		return;
@@ -749,12 +788,17 @@ static void run_here(struct spoke_request *request, struct spokei_conn *conn,
 	(void)hand_over(request, conn, message);
 }
 
-static struct spoke_request *take_request(const struct spoke_env *env, struct spoke_request **spare)
+/* Returns memory for a request. One that is not answered at once uses the link's spare sender, and
+ * does not become the next spare one. So the next is allocated, and that is when there must be a
+ * spare sender again: the peer of a request is known until its end. */
+static struct spoke_request *take_request(struct spokei_link *link, struct spoke_request **spare)
 {
 	struct spoke_request *request = *spare;
 
+	if (request == NULL && !spokei_link_spare_sender(link))
+		return NULL;
 	if (request == NULL)
-		return spokei_alloc(env, 1, sizeof(*request));
+		return spokei_alloc(link->engine->env, 1, sizeof(*request));
 	*spare = NULL;
 	/* A request that was answered in its handler has changed no other field. */
 	request->answered = false;
@@ -822,22 +866,19 @@ static void refuse(struct spoke_request *request, const struct spoke_filter_verd
 static bool is_let_in(struct spoke_request *request, const struct spokei_filters *filters,
 		      const struct spokei_route *route)
 {
-	char text[SPOKEI_REFUSAL_TEXT];
 	struct spoke_filter_verdict verdict;
+	struct spokei_asked asked;
 
-	request->service = route->service;
-	verdict = ask(request, filters, route->limit, text);
-	switch (verdict.step) {
-	case SPOKE_FILTER_REFUSE:
+	asked.request = request;
+	asked.service = route->service;
+	request->asked = &asked;
+	verdict = ask(request, filters, route->limit);
+	if (verdict.step == SPOKE_FILTER_REFUSE)
 		refuse(request, &verdict);
-		return false;
-	case SPOKE_FILTER_ANSWER:
+	else if (verdict.step == SPOKE_FILTER_ANSWER)
 		spoke_reply(request, verdict.value);
-		return false;
-	case SPOKE_FILTER_GO_ON:
-		break;
-	}
-	return true;
+	request->asked = NULL;
+	return verdict.step == SPOKE_FILTER_GO_ON;
 }
 
 /* Replies to a request whose deadline has passed, in place of its handler. */
@@ -859,7 +900,7 @@ void spokei_request_run(const struct spokei_route *route, const struct spokei_fi
 	struct spoke_request *request;
 
 	spokei_figures_begin(route->figures);
-	request = take_request(engine->env, spare);
+	request = take_request(conn->link, spare);
 	if (request == NULL) {
 		spokei_figures_count(route->figures, SPOKE_STAT_REQUESTS_REFUSED);
 		spokei_conn_refuse(conn, message, SPOKE_EREFUSED, no_memory);
@@ -868,8 +909,6 @@ void spokei_request_run(const struct spokei_route *route, const struct spokei_fi
 	request->engine = engine;
 	request->conn = conn;
 	request->message = message;
-	request->handle = route->handle;
-	request->arg = route->arg;
 	request->figures = route->figures;
 	request->deadline_ns = spokei_engine_deadline(engine, message->timeout_ms);
 	if (SPOKEI_UNLIKELY(filters->count > 0 || route->limit != NULL) &&
@@ -884,9 +923,9 @@ void spokei_request_run(const struct spokei_route *route, const struct spokei_fi
 		return;
 	}
 	if (route->flags & SPOKE_HANDLER_POOL)
-		run_on_pool(request, conn);
+		run_on_pool(request, conn, route);
 	else
-		run_here(request, conn, spare);
+		run_here(request, conn, route, spare);
 }
 
 static bool is_safe(const struct spokei_route *route)
@@ -978,7 +1017,7 @@ void spokei_request_end_orphans(struct spokei_link *link)
 		notify_error(request, SPOKE_ECLOSED);
 		request->telling = false;
 		/* A request on the pool is answered by another thread. */
-		if (!request->on_pool && request->answered)
+		if (request->pooled == NULL && request->answered)
 			spokei_request_free(request);
 	}
 }

@@ -64,14 +64,22 @@ uint64_t spoke_request_left(const struct spoke_request *request)
 	return now_ns < request->deadline_ns ? request->deadline_ns - now_ns : 0;
 }
 
+const struct spoke_address *spokei_request_address(const struct spoke_request *request)
+{
+	static const struct spoke_address unknown;
+
+	if (request->conn)
+		return &request->conn->peer;
+	return request->sender ? &request->sender->peer : &unknown;
+}
+
 size_t spoke_request_peer(const struct spoke_request *request, char *text, size_t size)
 {
 	const struct spoke_env *env = request->engine->env;
-	const struct spoke_address *peer = request->conn ? &request->conn->peer : &request->peer;
 
 	if (size == 0)
 		return 0;
-	env->net->print(env->ctx, peer, text, size);
+	env->net->print(env->ctx, spokei_request_address(request), text, size);
 	return strlen(text);
 }
 
@@ -82,14 +90,14 @@ size_t spoke_request_identity(const struct spoke_request *request, size_t index,
 
 	return spokei_identity_print(request->engine->env,
 				     conn ? conn->identity : request->identity,
-				     conn ? &conn->peer : &request->peer, index, text, size);
+				     spokei_request_address(request), index, text, size);
 }
 
 struct spoke_peer spoke_request_from(const struct spoke_request *request)
 {
 	if (request->conn)
 		return (struct spoke_peer){ request->conn->handle };
-	return request->from;
+	return (struct spoke_peer){ request->sender ? request->sender->handle : 0 };
 }
 
 bool spoke_request_abandoned(const struct spoke_request *request)

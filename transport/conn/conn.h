@@ -40,6 +40,7 @@ struct spokei_conn;
 struct spokei_identity;
 struct spokei_link;
 struct spokei_link_limits;
+struct spokei_sender;
 struct spokei_quota_peer;
 struct spokei_connector_profile;
 struct spokei_greeting;
@@ -282,6 +283,7 @@ struct spokei_conn {
 	struct spoke_list silent; /* ... of those without a byte; next == NULL: not there */
 	struct spokei_quota_peer *quota_peer; /* of an accepted one, for its owner */
 	struct spokei_identity *identity;     /* of the peer; NULL: only its address is known */
+	struct spokei_sender *sender; /* shared with requests in service; NULL: none needs it */
 	struct spoke_address peer;
 };
 

@@ -411,6 +411,7 @@ static void free_conn(struct spokei_task *task)
 	spokei_pendings_fini(&conn->pendings, env);
 	spokei_map_fini(&conn->serving);
 	spokei_identity_drop(conn->identity);
+	spokei_sender_drop(conn->sender);
 	spokei_cells_give(&link->cells, conn);
 	if (--link->alive == 0 && link->end)
 		spokei_run_freeing(link->engine, link->end);
@@ -531,6 +532,36 @@ int spokei_conn_accept(struct spokei_link *link, const struct spokei_arrival *ar
 }
 
 /* --- requests whose connection is gone */
+
+bool spokei_link_spare_sender(struct spokei_link *link)
+{
+	if (link->spare_sender == NULL)
+		link->spare_sender = spokei_alloc(link->engine->env, 1,
+						  sizeof(struct spokei_sender));
+	return link->spare_sender != NULL;
+}
+
+struct spokei_sender *spokei_conn_sender(struct spokei_conn *conn)
+{
+	struct spokei_link *link = conn->link;
+
+	if (conn->sender == NULL) {
+		if (!spokei_link_spare_sender(link))
+			return NULL;
+		conn->sender = link->spare_sender;
+		link->spare_sender = NULL;
+		*conn->sender = (struct spokei_sender){ link->engine->env, conn->handle, 1,
+							conn->peer };
+	}
+	conn->sender->shares++;
+	return conn->sender;
+}
+
+void spokei_sender_drop(struct spokei_sender *sender)
+{
+	if (sender && --sender->shares == 0)
+		spokei_free(sender->env, sender, 1, sizeof(*sender));
+}
 
 void spokei_conn_join_orphans(struct spokei_serving *serving, struct spokei_link *link)
 {
@@ -663,6 +694,7 @@ void spokei_link_fini(struct spokei_link *link)
 		spokei_conn_leave_orphans(spoke_container_of(spokei_list_first(&link->orphans),
 							     struct spokei_serving, node));
 	spokei_buffer_fini(&link->plans);
+	spokei_free(link->engine->env, link->spare_sender, 1, sizeof(*link->spare_sender));
 	spokei_cells_fini(&link->cells);
 }
 

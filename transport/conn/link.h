@@ -82,6 +82,7 @@ enum spokei_refused_by {
 };
 
 struct spoke_engine;
+struct spokei_sender;
 struct spokei_stream_kind;
 struct spokei_task;
 struct spokei_conn;
@@ -125,7 +126,8 @@ struct spokei_link {
 	 * resets, again and again, frees no place that way. */
 	uint32_t orphan_count;
 	struct spoke_list orphans;
-	struct spokei_bucket blames; /* events of closed connections; counters have all */
+	struct spokei_sender *spare_sender; /* for the next request that needs one; may be NULL */
+	struct spokei_bucket blames;        /* events of closed connections; counters have all */
 	/* Returns whether the method of a message that is no call is known to its sender, and not
 	 * marked as safe. NULL: it never is. */
 	bool (*is_unsafe)(void *serve_arg, struct spokei_conn *conn,

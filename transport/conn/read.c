@@ -7,6 +7,7 @@
 #include "core/engine/members.h"
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
+#include "transport/conn/serving.h"
 #include "transport/stream/stream.h"
 #include "transport/wire/codecs.h"
 
@@ -39,6 +40,10 @@ static void slim(struct spokei_conn *conn)
 		spokei_pendings_fini(&conn->pendings, link->engine->env);
 	if (conn->serving.count == 0 && conn->serving.room > 0)
 		spokei_map_fini(&conn->serving);
+	if (conn->serving_count == 0) {
+		spokei_sender_drop(conn->sender);
+		conn->sender = NULL;
+	}
 	spokei_intake_slim(&conn->in);
 	/* An empty output buffer needs no memory, even on a busy connection. */
 	spokei_spares_slim(&link->engine->spares, link->engine->env,

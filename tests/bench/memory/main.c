@@ -33,6 +33,7 @@
 
 #define HOSTS 16u /* source addresses */
 #define HEAD 16u
+#define WAITING_EACH 1000u /* requests on each connection */
 /* A heartbeat, and echo("hello"); ids and lengths are filled in. */
 static const unsigned char heartbeat[] = "\xda\xbb\xfb\0\0\0\0\0\0\0\0\1\0\0\0\1\xc0";
 
@@ -68,6 +69,21 @@ static void send_both(int fd)
 	write_all(fd, bytes, len + sizeof(request) - 1);
 }
 
+/* Sends requests with the ids 1 to WAITING_EACH. */
+static void send_many(int fd)
+{
+	unsigned char bytes[sizeof(request)];
+	size_t len = sizeof(request) - 1;
+
+	memcpy(bytes, request, len);
+	bytes[HEAD - 1] = (unsigned char)(len - HEAD);
+	for (unsigned id = 1; id <= WAITING_EACH; id++) {
+		bytes[10] = (unsigned char)(id >> 8);
+		bytes[11] = (unsigned char)id;
+		write_all(fd, bytes, len);
+	}
+}
+
 static void read_answer(int fd)
 {
 	unsigned char bytes[256];
@@ -83,7 +99,7 @@ static void read_answer(int fd)
 /*
  * Reads a port (uint16_t), then commands, each of which is answered by one byte when it is done:
  * 'c' opens all connections, 's' makes each of them send a heartbeat and a call and read both
- * answers.
+ * answers, 'w' makes each send calls and read nothing.
  */
 static void crowd_play(void *arg, int in, int out)
 {
@@ -103,6 +119,8 @@ static void crowd_play(void *arg, int in, int out)
 			send_both(fds[i]);
 		for (unsigned i = 0; i < 2 * quota->conns && what == 's'; i++)
 			read_answer(fds[i / 2]);
+		for (unsigned i = 0; i < quota->conns && what == 'w'; i++)
+			send_many(fds[i]);
 		write_all(out, &what, 1);
 	}
 }
@@ -119,15 +137,18 @@ struct idle {
 	struct helper helpers[CROWDS];
 	struct quota crowds[CROWDS];
 	unsigned conns;
+	struct spoke_request **requests; /* that wait */
+	unsigned count;
 };
 
-static uint16_t serve(struct idle *idle)
+static uint16_t serve(struct idle *idle, void (*handle)(struct spoke_request *request, void *arg))
 {
 	static const struct spoke_service_options service = { .name = SERVICE };
-	static const struct spoke_handler handler = { .method = "echo", .handle = echo_handler };
+	const struct spoke_handler handler = { .method = "echo", .handle = handle, .arg = idle };
 	const struct spoke_provider_options options = {
 		.connections_max = idle->conns + 1,
 		.connections_per_peer_max = idle->conns + 1,
+		.requests_max = idle->conns * WAITING_EACH,
 	};
 	char text[128];
 	const char *port;
@@ -196,7 +217,7 @@ static void measure_idle(unsigned conns)
 		idle.crowds[i] = (struct quota){ conns / CROWDS, 2 + i * HOSTS_APART };
 		helper_start(&idle.helpers[i], crowd_play, &idle.crowds[i]);
 	}
-	port = serve(&idle);
+	port = serve(&idle, echo_handler);
 	for (unsigned i = 0; i < CROWDS; i++)
 		helper_tell(&idle.helpers[i], &port, sizeof(port));
 	settle(&idle);
@@ -216,6 +237,52 @@ static void measure_idle(unsigned conns)
 	for (unsigned i = 0; i < CROWDS; i++)
 		helper_end(&idle.helpers[i]);
 	spoke_engine_free(idle.engine);
+}
+
+/* --- measures requests that wait for their handler's answer */
+
+static void keep_request(struct spoke_request *kept, void *arg)
+{
+	struct idle *idle = arg;
+
+	idle->requests[idle->count++] = kept;
+}
+
+static void measure_waiting(unsigned conns)
+{
+	struct idle idle = { .conns = conns };
+	struct spoke_value none = { .data = NULL };
+	unsigned count = conns * WAITING_EACH;
+	struct usage before;
+	struct usage after;
+	uint16_t port;
+
+	idle.requests = calloc(count, sizeof(struct spoke_request *));
+	if (idle.requests == NULL)
+		die("no memory");
+	for (unsigned i = 0; i < CROWDS; i++) {
+		idle.crowds[i] = (struct quota){ conns / CROWDS, 2 + i * HOSTS_APART };
+		helper_start(&idle.helpers[i], crowd_play, &idle.crowds[i]);
+	}
+	port = serve(&idle, keep_request);
+	for (unsigned i = 0; i < CROWDS; i++)
+		helper_tell(&idle.helpers[i], &port, sizeof(port));
+	all_do(&idle, 'c');
+	before = usage_now();
+	all_do(&idle, 'w');
+	while (idle.count < count)
+		must("turn", spoke_engine_turn(idle.engine, true));
+	after = usage_now();
+	report("waiting_request_malloc", (double)(after.handed_out - before.handed_out) / count,
+	       "bytes", 300);
+	report("waiting_request_rss", (double)(after.resident - before.resident) / count, "bytes",
+	       0);
+	for (unsigned i = 0; i < count; i++)
+		spoke_reply(idle.requests[i], none);
+	for (unsigned i = 0; i < CROWDS; i++)
+		helper_end(&idle.helpers[i]);
+	spoke_engine_free(idle.engine);
+	free(idle.requests);
 }
 
 /* --- measures calls that wait for an answer: their memory, and their effect on other calls */
@@ -612,6 +679,7 @@ int main(int argc, char **argv)
 	measure_steps(is_quick ? 300000 : 2200000);
 	measure_consumers(conns);
 	measure_idle(conns);
+	measure_waiting(is_quick ? 10 : 100);
 	if (is_quick)
 		measure_pending(1000, 100000, 20000);
 	else
