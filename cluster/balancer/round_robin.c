@@ -12,6 +12,7 @@
  * common part, so that a new place is neither preferred nor delayed.
  */
 #include "cluster/balancer/weights.h"
+#include "core/base/mix.h"
 #include "timer/base.h"
 
 #define ABSENT INT64_MIN                /* the account of a place without a weight */
@@ -115,7 +116,7 @@ static size_t find_untried(const struct turns *turns, const struct account *heap
 
 static struct group *group_of(struct turns *turns, uint32_t weight)
 {
-	uint32_t at = weight * UINT32_C(2654435769) & (turns->index_room - 1);
+	uint32_t at = (uint32_t)spokei_mix(weight) & (turns->index_room - 1);
 
 	for (; turns->index[at]; at = (at + 1) & (turns->index_room - 1))
 		if (turns->groups[turns->index[at] - 1].weight == weight)

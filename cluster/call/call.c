@@ -293,20 +293,14 @@ int spokei_call_begin(struct spoke_method *method, struct spokei_conn *conn,
 	return begin_at(method, conn, args, ret_call);
 }
 
-static inline int taken(struct spokei_call *call, spoke_call_done_fn done, void *arg,
-			struct spoke_call *ret_call)
+int spokei_call_taken(struct spokei_call *call, spoke_call_done_fn done, void *arg,
+		      struct spoke_call *ret_call)
 {
 	call->done = done;
 	call->arg = arg;
 	if (ret_call)
 		ret_call->handle = call->handle;
 	return SPOKE_OK;
-}
-
-int spokei_call_taken(struct spokei_call *call, spoke_call_done_fn done, void *arg,
-		      struct spoke_call *ret_call)
-{
-	return taken(call, done, arg, ret_call);
 }
 
 /* --- a call of one attempt */
@@ -679,7 +673,7 @@ int spoke_call(struct spoke_method *method, struct spoke_span args,
 
 	if (SPOKEI_UNLIKELY(error))
 		return spokei_limits_refuse(method, error, args.len);
-	return taken(call, done, arg, ret_call);
+	return spokei_call_taken(call, done, arg, ret_call);
 }
 
 /* --- arguments made in place: they are packed on the stack, for the time of the call */

@@ -6,8 +6,6 @@
 #include "cluster/discovery/provider_url.h"
 #include "cluster/endpoints/info.h"
 #include "cluster/endpoints/listing.h"
-#include "core/base/env.h"
-#include "core/base/log.h"
 #include "core/engine/engine.h"
 #include "transport/conn/link.h"
 #include "transport/stream/stream.h"

@@ -347,7 +347,8 @@ void spokei_conn_pause(struct spokei_conn *conn)
 	spokei_conn_watch(conn);
 }
 
-static void unpause(struct spokei_conn *conn)
+/* The queue of bytes is low again. */
+static void end_full_pause(struct spokei_conn *conn)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);
 
@@ -375,7 +376,7 @@ static inline void unpause_if_low(struct spokei_conn *conn)
 	if (SPOKEI_UNLIKELY(conn->paused) &&
 	    !spokei_conn_queues(conn, spokei_outlet_len(&conn->out),
 				spokei_link_low(conn->link, conn->unproven) + 1))
-		unpause(conn);
+		end_full_pause(conn);
 }
 
 /* --- writing: the output buffer, and long bodies from where they lie */
@@ -394,7 +395,7 @@ static void give_up_writing(struct spokei_conn *conn, int status)
 	conn->output = SPOKEI_OUTPUT_BROKEN;
 	conn->holds = false;
 	if (conn->paused)
-		unpause(conn);
+		end_full_pause(conn);
 	conn->since[SPOKEI_LIMIT_SLOW] = 0;
 	spokei_conn_since(conn, SPOKEI_LIMIT_BROKEN, spokei_conn_engine(conn)->settle_ns);
 	if (status == -ENOMEM)

@@ -3,7 +3,6 @@
 #include "transport/codec/hessian2/reader.h"
 
 #include "core/memory/buffer.h"
-#include "core/value/encode.h"
 #include "core/value/java.h"
 #include "core/value/validator.h"
 

@@ -4,14 +4,9 @@
 
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
-#include "cluster/call/report.h"
-#include "cluster/call/retry.h"
 #include "cluster/endpoints/directory.h"
 #include "cluster/endpoints/endpoint.h"
-#include "cluster/filter/fence_table.h"
-#include "cluster/filter/filter.h"
 #include "core/engine/engine.h"
-#include "core/engine/figures.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 
