@@ -195,7 +195,5 @@ const rpc_peer rpc_capnp = {
 	false,
 	false,
 	false,
-	0,
-	false,
 	false,
 };

@@ -298,5 +298,5 @@ const char *version()
 } // namespace
 
 const rpc_peer rpc_grpc = {
-	"grpc", serve, drive, 0, version, nullptr, false, true, false, false, 0, false, false,
+	"grpc", serve, drive, 0, version, nullptr, false, true, false, false, false,
 };
