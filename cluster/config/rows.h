@@ -496,6 +496,10 @@ SETTING(LATE, "late", DURATION, ENGINE,
 	"a turn this late first reads each socket once, for this long at most",
 	RANGE(1, NS_PER_H), PRESET(50 * NS_PER_MS),
 	FIELDS(AT(ENGINE, late_ns)))
+SETTING(SLOW_LOOP, "slow.loop", DURATION, ENGINE,
+	"a handler that keeps the loop from other work for longer is named in the log",
+	RANGE(NS_PER_MS, NS_PER_H), PRESET(100 * NS_PER_MS),
+	FIELDS(AT(ENGINE, slow_loop_ns)))
 SETTING(SPIN, "spin", SPIN, ENGINE,
 	"how long to busy-poll before sleeping; auto: at most 50us, while that pays",
 	RANGE(1, SPOKE_ENGINE_SPIN_MAX_NS),

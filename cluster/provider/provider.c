@@ -13,6 +13,7 @@
 #include "cluster/serve/access_log.h"
 #include "cluster/serve/request.h"
 #include "cluster/serve/routes.h"
+#include "cluster/serve/unanswered.h"
 #include "core/engine/engine.h"
 #include "core/engine/figures.h"
 #include "core/memory/slab.h"
@@ -41,6 +42,7 @@ struct block {
 	struct spokei_slab peers;
 	struct spokei_registration registration;
 	struct spokei_provider_settings settings;
+	struct spokei_unanswered unanswered;
 	struct spokei_http_rules http;
 };
 
@@ -75,6 +77,7 @@ static void provider_finalise(struct spokei_task *task)
 	}
 	spokei_member_drop(&provider->member);
 	spokei_request_end_orphans(provider->link);
+	spokei_unanswered_fini(provider->link->unanswered);
 	spokei_request_free(provider->spare);
 	spokei_routes_fini(provider->services);
 	spokei_methods_free(provider->caller);
@@ -489,7 +492,10 @@ static int init_parts(struct spoke_provider *provider, const struct spoke_provid
 	if (error)
 		goto err_after_open;
 	set_rules(provider, rules);
-	error = spokei_registration_init(provider, options);
+	error = spokei_unanswered_init(
+		&spoke_container_of(provider, struct block, provider)->unanswered, provider->link);
+	if (error == 0)
+		error = spokei_registration_init(provider, options);
 	if (error)
 		goto err_after_open;
 	return SPOKE_OK;

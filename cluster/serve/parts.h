@@ -56,6 +56,7 @@ struct spoke_request {
 	uint16_t passed; /* number of the filters that the request passed */
 	bool answered;
 	atomic_bool again; /* ... twice: the second answer was dropped */
+	bool slow_told;    /* a line of the log has named it as slow */
 	bool watched;      /* filters or a limit must be notified of the end */
 	bool telling;      /* ... which happens now; freed afterwards */
 	/* A Dubbo consumer other than spoke waits for the answer; noted before the message is gone.

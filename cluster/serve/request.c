@@ -8,6 +8,7 @@
 #include "cluster/serve/access_control.h"
 #include "cluster/serve/parts.h"
 #include "cluster/serve/routes.h"
+#include "cluster/serve/unanswered.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/engine/engine.h"
@@ -598,8 +599,11 @@ static bool hand_over(struct spoke_request *request, struct spokei_conn *conn,
 	request->sender = spokei_conn_sender(conn);
 	error = request->sender ? spokei_conn_serve(conn, &request->serving, message)
 				: SPOKE_ENOMEM;
-	if (error == SPOKE_OK)
+	if (error == SPOKE_OK) {
+		if (conn->link->unanswered)
+			spokei_unanswered_add(conn->link->unanswered, request);
 		return true;
+	}
 	if (error == SPOKE_ENOMEM)
 		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
 	spokei_conn_join_orphans(&request->serving, conn->link);
@@ -773,6 +777,7 @@ static void run_here(struct spoke_request *request, struct spokei_conn *conn,
 {
 	const struct spokei_message *message;
 
+	request->engine->handler = request->figures;
 	handle_here(request, route);
 	if (request->answered) {
 		put_back(request, spare);
@@ -806,21 +811,22 @@ static struct spoke_request *take_request(struct spokei_link *link, struct spoke
 	return request;
 }
 
-/* Returns whether the deadline has passed, also while earlier requests of this turn ran. Reading
+/* Returns whether the deadline has passed, also while earlier handlers of this round ran. Reading
  * the clock for each request costs too much, so the coarse clock is used until the deadline is
- * near. */
-static bool is_over(struct spokei_link *link, uint64_t deadline_ns)
+ * near; it also tells whether the handler before has held the loop. */
+static bool is_over(struct spoke_engine *engine, uint64_t deadline_ns)
 {
-	const struct spoke_engine *engine = link->engine;
 	const struct spoke_env *env = engine->env;
-	bool first = link->ran_ns != engine->begin_ns;
+	uint64_t now_ns;
 
-	link->ran_ns = engine->begin_ns;
 	if (deadline_ns <= engine->begin_ns)
 		return true;
-	if (first || env->coarse(env->ctx) + SPOKE_COARSE_NS < deadline_ns)
+	if (engine->handler == NULL) {
+		engine->handler_ns = engine->begin_ns;
 		return false;
-	return env->now(env->ctx) >= deadline_ns;
+	}
+	now_ns = spokei_figures_handled(engine);
+	return now_ns + SPOKE_COARSE_NS >= deadline_ns && env->now(env->ctx) >= deadline_ns;
 }
 
 /* Returns the answer to a request that a filter refuses; it points into the verdict. */
@@ -917,7 +923,7 @@ void spokei_request_run(const struct spokei_route *route, const struct spokei_fi
 		return;
 	}
 	/* A caller without permission does not learn that the service exists. */
-	if (message->timeout_ms < 0 || is_over(conn->link, request->deadline_ns)) {
+	if (message->timeout_ms < 0 || is_over(engine, request->deadline_ns)) {
 		expire(request);
 		put_back(request, spare);
 		return;

@@ -38,6 +38,7 @@
 #define SPOKEI_ENGINE_SCRATCH 262144u /* bytes */
 
 struct spokei_log;
+struct spokei_figures;
 struct spokei_slow;
 struct spoke_engine_options;
 struct spoke_loop_up;
@@ -83,6 +84,11 @@ struct spoke_engine {
 	uint64_t late_ns;     /* how late this turn began; 0: in time */
 	uint64_t late_max_ns; /* from here on a turn is late */
 	unsigned late_rounds; /* extra rounds of this late turn so far */
+	/* The method whose handler ran last in this round, and when it began, by the coarse clock;
+	 * NULL: none did. */
+	const struct spokei_figures *handler;
+	uint64_t handler_ns;
+	uint64_t slow_loop_ns; /* a handler that holds the loop longer is reported */
 	unsigned alarm_class;
 	unsigned forks; /* forks counted when the engine was made ... */
 	/* ... and now; the same variable if the environment does not count them */

@@ -120,6 +120,23 @@ void spokei_figures_took(const struct spoke_engine *engine, enum spokei_figures_
 /* Frees all sets and lists, as the engine ends. */
 void spokei_figures_free_all(struct spoke_engine *engine);
 
+/* Reports that engine->handler has held the loop until now. */
+void spokei_figures_held(struct spoke_engine *engine, uint64_t now_ns);
+
+/* The handler that ran last is over; the next one begins. Reports it if it has held the loop. The
+ * coarse clock will do, because reading the other one costs as much as a short handler. Returns the
+ * time. */
+static inline uint64_t spokei_figures_handled(struct spoke_engine *engine)
+{
+	uint64_t now_ns = engine->env->coarse(engine->env->ctx);
+
+	if (SPOKEI_UNLIKELY(now_ns > engine->handler_ns &&
+			    now_ns - engine->handler_ns > engine->slow_loop_ns))
+		spokei_figures_held(engine, now_ns);
+	engine->handler_ns = now_ns;
+	return now_ns;
+}
+
 /*
  * Slow calls and requests: the last ones and the slowest ones, each with its method, its peer and
  * the time of each stage. The threshold is that of the method's figures. The lists have no memory

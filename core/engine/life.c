@@ -259,6 +259,7 @@ int spoke_engine_drain_on_signals(struct spoke_engine *engine, uint64_t timeout_
 /* --- making an engine, running and freeing it */
 
 #define LATE_NS UINT64_C(50000000)
+#define SLOW_LOOP_NS UINT64_C(100000000)
 #define POSTS_DEEP 16 /* rounds of posts by posts that an end waits for */
 
 static void init_engine(struct spoke_engine *engine, const struct spoke_engine_options *options)
@@ -268,6 +269,7 @@ static void init_engine(struct spoke_engine *engine, const struct spoke_engine_o
 	engine->log = &spokei_engine_parts(engine)->log;
 	engine->native = options->native != NULL;
 	engine->late_max_ns = options->late_ns ? options->late_ns : LATE_NS;
+	engine->slow_loop_ns = options->slow_loop_ns ? options->slow_loop_ns : SLOW_LOOP_NS;
 	engine->begin_ns = env->now(env->ctx);
 	engine->due_ns = UINT64_MAX;
 	spokei_engine_parts(engine)->sleep.looked_ns = engine->begin_ns;

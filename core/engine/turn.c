@@ -2,6 +2,7 @@
 /* The turn of an engine: its order, its queues and mailbox, sources, sleep of the machine, timers
  * and alarms. engine.h describes the order of a turn and the reasons for it. */
 #include "core/base/env.h"
+#include "core/engine/figures.h"
 #include "core/engine/members.h"
 #include "core/engine/parts.h"
 #include "core/engine/source.h"
@@ -347,6 +348,9 @@ static void engine_turn(void *arg, unsigned ready)
 		engine->looked = false;
 	if (is_parted(engine))
 		return;
+	if (engine->handler)
+		(void)spokei_figures_handled(engine);
+	engine->handler = NULL;
 	(void)spokei_mailbox_run_all(&engine->posted, forks, engine->forks);
 	(void)spokei_task_run_all(&engine->completions, forks, engine->forks);
 	leave(engine);

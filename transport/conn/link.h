@@ -87,6 +87,7 @@ struct spokei_stream_kind;
 struct spokei_task;
 struct spokei_conn;
 struct spokei_pending;
+struct spokei_unanswered;
 
 /*
  * Serves a valid request. `message` is borrowed for the call. The request is answered by
@@ -108,8 +109,8 @@ struct spokei_link {
 	bool users_prove;      /* the user at a unix socket is proof enough, as a list names it */
 	spokei_serve_fn serve; /* NULL: requests are answered "no such service" */
 	void *serve_arg;
-	uint64_t ran_ns;        /* when the turn began in which the last request was run */
-	unsigned pending_class; /* of timers */
+	struct spokei_unanswered *unanswered; /* of a provider; NULL: the requests of no other */
+	unsigned pending_class;               /* of timers */
 	struct spokei_link_limits limits;
 
 	/* Of few calls. */

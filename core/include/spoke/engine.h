@@ -35,6 +35,9 @@ struct spoke_engine_options {
 	/* Turns that start this late first read each socket once before timers fire, for this long
 	 * at most. 0: 50 ms. */
 	uint64_t late_ns;
+	/* A line of the log names a handler that keeps the loop from other work for longer than
+	 * this. 0: 100 ms; UINT64_MAX: never. */
+	uint64_t slow_loop_ns;
 	/* Busy polling: how long the engine polls after each turn before it sleeps. Events that
 	 * arrive meanwhile save the time of waking a thread, about 20 us. 0: the engine polls for
 	 * at most 50 us, and only while that has paid lately; SPOKE_ENGINE_SPIN_OFF: it sleeps at

@@ -84,6 +84,7 @@ struct spoke_histogram;
 	X(REPLIES_TOO_LARGE, replies_too_large,                                                    \
 	  "replies that did not fit a frame, replaced by an error")                                \
 	X(TURNS_LATE, turns_late, "turns so late that sockets are read before times are checked")  \
+	X(TURNS_HELD, turns_held, "handlers that held the loop longer than slow.loop")             \
 	X(PROBES_MISSED, probes_missed, "heartbeats not answered within an interval")              \
 	X(SUSPECTED, suspected, "connections that became suspect: a heartbeat was not answered")   \
 	X(RECOVERED, recovered, "connections that recovered from suspect, probation or read-only") \
