@@ -44,6 +44,7 @@ struct spoke_method {
 	 * they are in `which`, of the endpoint with the id `which_id` (0: none yet). */
 	bool any_version;
 	bool any_group;
+	bool tickets_told; /* an event has named it: see spoke_consumer_options.takes_tickets */
 	uint64_t which_id;
 	struct spokei_limit limit;            /* on concurrency, and on calls per second */
 	struct spokei_call_settings settings; /* a provider's method has only the timeout */

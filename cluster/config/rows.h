@@ -26,7 +26,8 @@ SETTING(ATTEMPT_TIMEOUT, "attempt.timeout", DURATION, CALLS,
 	PRESET_TEXT("time left / attempts left"),
 	FIELDS(AT(CONSUMER, attempt_timeout_ns), AT(METHOD, attempt_timeout_ns),
 	       AT(CALL, attempt_ns)))
-SETTING(CLUSTER, "cluster", NAME, CALLS, "policy for calls whose attempt fails",
+SETTING(CLUSTER, "cluster", NAME, CALLS,
+	"policy for calls whose attempt fails; failback: of programs that take tickets",
 	LIVE, NAMES(policy_name), PRESET_TEXT("failover"), OBJECTS(policy_at),
 	FIELDS(OBJECT(CONSUMER, policy), OBJECT(METHOD, policy), OBJECT(CALL, policy)))
 SETTING(LOADBALANCE, "loadbalance", NAME, CALLS, "load balancer",

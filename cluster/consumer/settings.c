@@ -8,6 +8,7 @@
 #include "cluster/config/places.h"
 #include "cluster/consumer/parts.h"
 #include "cluster/endpoints/directory.h"
+#include "core/base/log.h"
 #include "core/engine/engine.h"
 
 #include <spoke/consumer.h>
@@ -28,16 +29,45 @@ int spokei_settings_method_values(const struct spokei_consumer_settings *setting
 	return spokei_settings_read_method(&settings->keys, name, &code, ret);
 }
 
-/* Reads the settings of a method. */
+/* Fills in the settings of calls. Only the program itself may choose a policy whose calls become
+ * tickets, unless it says that it expects them: else they keep the default. Returns whether that is
+ * so. */
+static bool fill_calls(const struct spokei_consumer_settings *settings,
+		       const struct spokei_key_values *values, struct spokei_call_settings *ret)
+{
+	enum spokei_origin from = values->from[SPOKEI_KEY_CLUSTER];
+
+	spokei_call_settings_fill(values, ret);
+	if (settings->takes_tickets || ret->policy != &spoke_policy_failback ||
+	    from == SPOKEI_FROM_CODE || from == SPOKEI_FROM_URL)
+		return false;
+	ret->policy = &spoke_policy_failover;
+	return true;
+}
+
+static void report_tickets(struct spoke_engine *engine, const struct spokei_method_name *name)
+{
+	char service[SPOKE_EVENT_TEXT / 4];
+
+	(void)spokei_log_escape_end(service, sizeof(service), name->service.data,
+				    name->service.len);
+	spokei_event(engine, SPOKE_EUNSUPPORTED,
+		     "\"%s\" %.48s: cluster = failback is not followed, since the program takes no "
+		     "tickets (options settled, takes_tickets); its calls stay failover",
+		     service, name->method);
+}
+
+/* Reads the settings of a method. *ret_refused: see fill_calls(). */
 static int read_method(const struct spokei_consumer_settings *settings,
 		       const struct spokei_method_name *name,
-		       const struct spoke_method_options *options, struct spokei_call_settings *ret)
+		       const struct spoke_method_options *options, struct spokei_call_settings *ret,
+		       bool *ret_refused)
 {
 	struct spokei_key_values values;
 	int error = spokei_settings_method_values(settings, name, options, &values);
 
 	if (error == SPOKE_OK)
-		spokei_call_settings_fill(&values, ret);
+		*ret_refused = fill_calls(settings, &values, ret);
 	return error;
 }
 
@@ -69,7 +99,13 @@ static void renew_methods(struct spoke_consumer *consumer)
 		const struct spokei_method_name name = { method->service, method->name };
 
 		/* The options passed this check before, and a provider's settings cannot fail. */
-		(void)!read_method(consumer->settings, &name, &method->said, &method->settings);
+		bool refused = false;
+
+		(void)!read_method(consumer->settings, &name, &method->said, &method->settings,
+				   &refused);
+		if (refused && !method->tickets_told)
+			report_tickets(consumer->engine, &name);
+		method->tickets_told = refused;
 		spokei_method_apply(method);
 		choose_balancer_state(consumer, method);
 	}
@@ -81,7 +117,7 @@ void spokei_consumer_inherit(struct spoke_consumer *consumer)
 	struct spokei_key_values values;
 
 	spokei_settings_look(&settings->keys, &values);
-	spokei_call_settings_fill(&values, &settings->calls);
+	(void)fill_calls(settings, &values, &settings->calls);
 	if (settings->calls.balancer != consumer->balancer_state->balancer) {
 		spokei_balancer_state_fini(consumer->balancer_state, consumer->engine->env);
 		spokei_balancer_state_init(consumer->balancer_state, settings->calls.balancer);
@@ -168,6 +204,7 @@ static void fill_consumer(const struct spoke_consumer_options *options,
 	ret->changed_arg = options->changed_arg;
 	ret->settled = options->settled;
 	ret->settled_arg = options->settled_arg;
+	ret->takes_tickets = options->settled || options->takes_tickets;
 	spokei_link_limits_frame(&ret->limits, ret->limits.wire.frame_max);
 	spokei_link_limits_values(&ret->limits, ret->limits.wire.value.items_max);
 	ret->limits.ring_bits = bits_of(values.of[SPOKEI_KEY_SHM_RING]);
@@ -181,7 +218,7 @@ static void fill_consumer(const struct spoke_consumer_options *options,
 		.retries_max = spokei_keys_u32(&values, SPOKEI_KEY_REGISTRY_RETRY_TIMES),
 		.cache = values.text[SPOKEI_KEY_REGISTRY_CACHE],
 	};
-	spokei_call_settings_fill(&values, &ret->calls);
+	(void)fill_calls(ret, &values, &ret->calls);
 }
 
 static const char *find_text(const struct spokei_consumer_settings *settings,
@@ -373,6 +410,7 @@ static int add_method(struct spoke_consumer *consumer, const char *name,
 				  : NULL,
 	};
 	struct spokei_method_name of;
+	bool refused = false;
 	int error = spokei_engine_check(consumer->engine);
 
 	if (error)
@@ -389,11 +427,14 @@ static int add_method(struct spoke_consumer *consumer, const char *name,
 	if (error == 0)
 		error = check_peers(consumer, options->service);
 	if (error == 0)
-		error = read_method(settings, &of, options, &presets.settings);
+		error = read_method(settings, &of, options, &presets.settings, &refused);
 	if (error == 0)
 		error = spokei_method_new(consumer->caller, name, options, &presets, ret_method);
 	if (error)
 		return error;
+	if (refused)
+		report_tickets(consumer->engine, &of);
+	(*ret_method)->tickets_told = refused;
 	keep_options(*ret_method, options);
 	choose_balancer_state(consumer, *ret_method);
 	return SPOKE_OK;

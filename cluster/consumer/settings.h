@@ -34,6 +34,7 @@ struct spokei_consumer_settings {
 	/* May be NULL. */
 	void (*settled)(void *arg, const struct spoke_ticket_result *settled);
 	void *settled_arg;
+	bool takes_tickets; /* the program expects them */
 	struct spokei_link_limits limits;
 	struct spokei_directory_settings directory;
 	struct spokei_keeper_options keeper; /* registry NULL: the URLs name the providers */

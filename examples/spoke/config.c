@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SECTION 256 /* bytes of a section's name */
+
 enum {
 	CHECK,
 	EXPLAIN,
@@ -43,8 +45,20 @@ static void print_wrong(void *arg, const char *sentence)
 	(void)fprintf(stderr, "%s\n", sentence);
 }
 
+/* The file cannot tell what its program does. */
+static void note_tickets(const char *path, const struct spoke_config *config, const char *section)
+{
+	const char *cluster = spoke_config_get(config, section, "cluster");
+
+	if (cluster && strcmp(cluster, "failback") == 0)
+		printf("%s: [%s] cluster = failback: only in a program that takes tickets (options "
+		       "settled, takes_tickets); others go on with failover\n",
+		       path, section);
+}
+
 static int check(const char *path)
 {
+	const char *service;
 	struct spoke_config *config;
 	bool fine;
 
@@ -53,6 +67,13 @@ static int check(const char *path)
 	if (spoke_config_load(NULL, path, print_wrong, NULL, &config) != SPOKE_OK)
 		return VERB_REMOTE;
 	fine = startable(path, config, print_wrong, NULL);
+	note_tickets(path, config, "consumer");
+	for (size_t i = 0; (service = spoke_config_service(config, i)) != NULL; i++) {
+		char section[SECTION];
+
+		(void)snprintf(section, sizeof(section), "service.%s", service);
+		note_tickets(path, config, section);
+	}
 	spoke_config_free(config);
 	if (!fine)
 		return VERB_REMOTE;

@@ -116,6 +116,10 @@ struct spoke_consumer_options {
 	/* Called when a ticket is settled, in addition to its own callback; NULL: none. */
 	spoke_ticket_done_fn settled;
 	void *settled_arg;
+	/* The program expects EDEFERRED and tickets; implied by `settled`. Else a settings file, a
+	 * provider's URL or a rule that chooses failback is not followed, and an event names the
+	 * method: its calls would end in a way that the program does not know. */
+	bool takes_tickets;
 	uint32_t forks;                /* "forks", 2: providers that forking calls in parallel */
 	uint32_t endpoint_actives_max; /* "endpoint.actives": calls in flight at one endpoint;
 					* further ones go to another, or get ELIMIT; no limit */

@@ -8,6 +8,8 @@
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 
+#include <stdio.h>
+
 #define rig clusterrig
 #define AT "127.0.0.1:20880"
 
@@ -74,6 +76,82 @@ TEST(policy_and_retry_period_follow_reload)
 	assert_int_equal(call->settled, 0);
 	clusterrig_pass(2 * SECOND);
 	assert_int_equal(call->settled_attempts, 2);
+}
+
+/* --- failback, for a program that takes no tickets */
+
+static unsigned count_events(const char *part)
+{
+	struct spoke_event event;
+	unsigned found = 0;
+
+	for (uint64_t i = 1; spoke_event_get(rig.engine, i, &event) == SPOKE_OK;
+	     i = event.number + 1)
+		found += strstr(event.text, part) != NULL;
+	return found;
+}
+
+static const char not_followed[] = "\"demo.Echo\" echo: cluster = failback is not followed";
+
+/* Makes a consumer without `settled`, with this query. Returns its method "echo". */
+static struct spoke_method *consume_without_tickets(const char *query, bool takes_tickets)
+{
+	struct spoke_consumer_options options = {
+		.config = configrig.config,
+		.takes_tickets = takes_tickets,
+	};
+	char url[128];
+
+	(void)snprintf(url, sizeof(url), "%s/demo.Echo?%s", rig.providers[0].url, query);
+	options.url = url;
+	assert_int_equal(spoke_consumer_new(rig.engine, &options, &rig.consumer), 0);
+	clusterrig_pass(SECOND);
+	return clusterrig_method("echo", NULL);
+}
+
+TEST(file_makes_no_tickets_for_program_that_takes_none)
+{
+	struct spoke_method *echo;
+	struct rig_call *call;
+
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_REFUSE;
+	configrig_load("[consumer]\ncluster = failback\n");
+	echo = consume_without_tickets("", false);
+	assert_int_equal(count_events(not_followed), 1);
+	call = clusterrig_call(echo);
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_EREFUSED);
+	/* It is told again only after the file said something else. */
+	configrig_reload("[consumer]\ncluster = failback\nretries = 2\n");
+	assert_int_equal(count_events(not_followed), 1);
+	configrig_reload("[consumer]\ncluster = failfast\n");
+	configrig_reload("[method.demo.Echo.echo]\ncluster = failback\n");
+	assert_int_equal(count_events(not_followed), 2);
+	call = clusterrig_call(echo);
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_EREFUSED);
+}
+
+TEST(program_that_takes_tickets_or_chooses_failback_gets_them)
+{
+	static const char *const queries[] = { "retries=1", "cluster=failback&retries=1" };
+
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_REFUSE;
+	configrig_load("[consumer]\ncluster = failback\n");
+	for (unsigned i = 0; i < 2; i++) {
+		struct spoke_method *echo = consume_without_tickets(queries[i], i == 0);
+		struct rig_call *call = clusterrig_call(echo);
+
+		clusterrig_end(call);
+		assert_int_equal(call->error, SPOKE_EDEFERRED);
+		assert_int_equal(count_events(not_followed), 0);
+		call->settled = 1; /* by a ticket that nobody waits for */
+		spoke_consumer_free(rig.consumer);
+		rig.consumer = NULL;
+		clusterrig_pass(SECOND);
+	}
 }
 
 TEST(balancer_follows_reload)
