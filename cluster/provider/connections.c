@@ -28,15 +28,23 @@
 
 /* --- requests */
 
+static SPOKEI_NOINLINE void serve_another(struct spoke_provider *provider, struct spokei_conn *conn,
+					  const struct spokei_message *message)
+{
+	const struct spokei_route *route = spokei_request_route(provider->services, conn, message);
+
+	if (route)
+		spokei_request_run(route, provider->filters, conn, message, &provider->spare);
+}
+
 static void serve(void *arg, struct spokei_conn *conn, const struct spokei_message *message)
 {
 	struct spoke_provider *provider = arg;
-	const struct spokei_route *route = conn->found;
 
-	if (SPOKEI_UNLIKELY(route == NULL))
-		route = spokei_request_route(provider->services, conn, message);
-	if (route)
-		spokei_request_run(route, provider->filters, conn, message, &provider->spare);
+	if (SPOKEI_LIKELY(conn->found))
+		spokei_request_run(conn->found, provider->filters, conn, message, &provider->spare);
+	else
+		serve_another(provider, conn, message);
 }
 
 /* Callers that have to prove something, or are on a list, learn nothing here: browsers ask without

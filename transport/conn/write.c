@@ -585,16 +585,14 @@ void spokei_conn_dismiss(struct spokei_conn *conn, enum spoke_stat stat, int err
 
 /* --- calls at the end of a turn */
 
-/* Notes that the request was written, if it was. A one-way call then ends. */
+/* Notes that the request was written. A one-way call then ends. */
 static void note_written(struct spokei_conn *conn, struct spokei_pending *pending)
 {
-	if (!spokei_outlet_passed(&conn->out, pending->mark))
-		return;
 	pending->written_ns = spokei_conn_engine(conn)->settle_ns;
-	if (pending->two_way)
-		spokei_list_remove(&pending->node);
-	else
+	if (!pending->two_way)
 		spokei_conn_finish_pending(pending, SPOKE_OK, NULL);
+	else if (pending->node.next)
+		spokei_list_remove(&pending->node);
 }
 
 /* Returns the list of earlier calls that this one belongs to: queued, or still unsent. */
@@ -603,7 +601,7 @@ static struct spoke_list *list_of(struct spokei_conn *conn, const struct spokei_
 	return pending->unsent ? &conn->pendings.kept : &conn->pendings.unwritten;
 }
 
-static void arm_call(struct spokei_conn *conn, struct spokei_pending *pending)
+static void arm_call(struct spokei_conn *conn, struct spokei_pending *pending, bool waits)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);
 	uint64_t now_ns = spokei_engine_settled(engine);
@@ -617,7 +615,8 @@ static void arm_call(struct spokei_conn *conn, struct spokei_pending *pending)
 		spokei_conn_finish_pending(pending, spokei_engine_fold(status), NULL);
 		return;
 	}
-	note_written(conn, pending);
+	if (!waits)
+		note_written(conn, pending);
 }
 
 static void settle_fresh(struct spokei_conn *conn)
@@ -632,10 +631,12 @@ static void settle_fresh(struct spokei_conn *conn)
 		struct spoke_list *node = spokei_list_first(&fresh);
 		struct spokei_pending *pending = spoke_container_of(node, struct spokei_pending,
 								    node);
+		bool waits = !spokei_outlet_passed(&conn->out, pending->mark);
 
-		spokei_list_unlink(node);
-		spokei_list_append(list_of(conn, pending), node);
-		arm_call(conn, pending);
+		spokei_list_remove(node);
+		if (waits)
+			spokei_list_append(list_of(conn, pending), node);
+		arm_call(conn, pending, waits);
 	}
 }
 

@@ -115,7 +115,6 @@ struct spokei_copy *spokei_copy_new(const struct spoke_env *env,
 		at += values[i]->len;
 	}
 	copy->message = of;
-	copy->message.event = spokei_span(NULL, 0);
 	copy->message.prefix = spokei_span(NULL, 0);
 	copy->size = size;
 	return copy;

@@ -60,7 +60,7 @@ struct spokei_lent {
 	struct spoke_span bytes;
 };
 
-/* Fields are ordered by topic. */
+/* Fields are ordered by topic, but for small ones: four lines of a cache hold a message. */
 
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct spokei_message {
@@ -68,6 +68,8 @@ struct spokei_message {
 	bool two_way;  /* requests: a reply is expected */
 	uint8_t codec; /* id of the serialization: the low five bits of Dubbo's flags */
 	bool bare;     /* requests: replies have no attachments; replies: this one has none */
+	/* Decoded from $invoke; `types` is empty then. Replies that are written: to such a call. */
+	bool generic;
 	uint64_t id;
 	struct spoke_value attachments; /* of requests and replies: a map, or none */
 
@@ -80,18 +82,25 @@ struct spokei_message {
 	 * types in this codec; empty: none. It spares encoding them again. A prefix without types
 	 * is valid for arguments of any types, which are derived for each request.
 	 */
-	struct spoke_span prefix;
+	union {
+		struct spoke_span prefix;
+		/* Events: the body in its codec; the answer to a heartbeat repeats it. */
+		struct spoke_span event;
+	};
 	/* Messages that are written: set if long args or a long value may be left out of the frame,
 	 * valid until the next write to the buffer. NULL: everything is copied. */
 	struct spokei_lent *lent;
-	/* Decoded from $invoke; `types` is empty then. Replies that are written: to such a call. */
-	bool generic;
 	/* May be served only by a method that changes nothing. Messages that are no calls: asks
 	 * whether the method is such a one. */
 	bool safe_only;
 	/* The peer sends no more requests, and the connection ends with the reply. Replies that are
 	 * written: the same. */
 	bool last;
+	/* Requests that were read with a memo: service, version, group, method and types equal
+	 * those of the last request that was read without error. */
+	bool repeat;
+	uint8_t status; /* replies: of the Dubbo header; other wires use the nearest one */
+	int error;      /* replies: 0, or the SPOKE_E... of the status or marker */
 	/* The reason, if a body is bad because its bytes stand for too much; else NULL. */
 	const char *swollen;
 	struct spoke_span service; /* e.g. "demo.EchoService"; empty: the wire has no services */
@@ -101,24 +110,13 @@ struct spokei_message {
 	struct spoke_span types;       /* JVM descriptors of the arguments; empty: derived */
 	struct spoke_value type_names; /* generic calls: array of Java type names, or none */
 
-	/*
-	 * Requests that were read with a memo: service, version, group, method and types equal
-	 * those of the last request that was read without error.
-	 */
-	bool repeat;
-
 	/* Replies. */
-	uint8_t status;                /* of the Dubbo header; other wires use the nearest one */
-	int error;                     /* 0, or the SPOKE_E... of the status or marker */
 	struct spoke_value value;      /* result; NIL or none: null; of an exception: its fields */
 	struct spoke_span error_text;  /* readable text; may be empty */
 	struct spoke_span error_class; /* Java class of an exception; may be empty */
 	int32_t error_code;            /* of an exception; 0: none */
 	bool foreign;   /* exceptions that are written: for a Dubbo consumer other than spoke */
 	bool forbidden; /* replies that are written: a filter has refused the request */
-
-	/* Events. */
-	struct spoke_span event; /* the body in its codec; the answer to a heartbeat repeats it */
 };
 
 /* How far an HTTP request was cut. */
@@ -228,16 +226,11 @@ static inline void spokei_message_clear(struct spokei_message *message)
 {
 	unsigned char *at = (unsigned char *)message;
 
-	_Static_assert(sizeof(*message) <= 320, "five steps");
-	/* On machines of 32 bits. */
-	if (sizeof(*message) <= 256) {
-		memset(at, 0, sizeof(*message));
-		return;
-	}
+	/* On machines of 32 bits they overlap. */
+	_Static_assert(sizeof(*message) >= 128 && sizeof(*message) <= 256, "four steps");
 	memset(at, 0, 64);
 	memset(at + 64, 0, 64);
-	memset(at + 128, 0, 64);
-	memset(at + 192, 0, 64);
+	memset(at + sizeof(*message) - 128, 0, 64);
 	memset(at + sizeof(*message) - 64, 0, 64);
 }
 

@@ -77,9 +77,12 @@ static int add_part(struct iovec *parts, int count, const struct spokei_buffer *
 int spokei_outlet_front(const struct spokei_outlet *outlet, struct iovec parts[SPOKEI_OUTLET_PARTS])
 {
 	size_t control_len = spokei_buffer_len(&outlet->control);
-	size_t begun = control_len > 0 ? outlet->cut : 0;
-	int count = add_part(parts, 0, &outlet->out, 0, begun);
+	size_t begun = outlet->cut;
+	int count;
 
+	if (SPOKEI_LIKELY(control_len == 0))
+		return add_part(parts, 0, &outlet->out, 0, spokei_buffer_len(&outlet->out));
+	count = add_part(parts, 0, &outlet->out, 0, begun);
 	count = add_part(parts, count, &outlet->control, 0, control_len);
 	return add_part(parts, count, &outlet->out, begun, spokei_buffer_len(&outlet->out));
 }
@@ -105,6 +108,10 @@ void spokei_outlet_took(struct spokei_outlet *outlet, const struct spokei_wire *
 	size_t control = len - begun < control_len ? len - begun : control_len;
 
 	SPOKE_ASSERT(len <= spokei_outlet_len(outlet));
+	if (SPOKEI_LIKELY(control_len == 0)) {
+		take_out(outlet, wire, len);
+		return;
+	}
 	if (len > control)
 		take_out(outlet, wire, len - control);
 	/* Heartbeats are rare, and many connections may send nothing else. */

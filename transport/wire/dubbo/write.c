@@ -556,7 +556,7 @@ static SPOKEI_NOINLINE int write_prefixed(const struct spokei_wire_limits *limit
 					  const struct spokei_message *message,
 					  struct spokei_buffer *out)
 {
-	struct extras extras = { .group = message->group.len > 0 };
+	const bool group = message->group.len > 0;
 	struct types types;
 	struct kept kept;
 	size_t slack = EXTRAS_SLACK + 3 * SPOKEI_PUT_HEAD_MAX + TYPES_BEYOND;
@@ -577,11 +577,12 @@ static SPOKEI_NOINLINE int write_prefixed(const struct spokei_wire_limits *limit
 	if (SPOKEI_LIKELY(untold))
 		frame.at = types_put(frame.at, &types, message->args);
 	frame.at = spokei_put_body(frame.at, message->lent, message->args);
-	if (SPOKEI_LIKELY(!extras.group && message->timeout_ms > 0)) {
+	if (SPOKEI_LIKELY(!group && message->timeout_ms > 0)) {
 		frame.at = put_timeout(frame.at, message->timeout_ms);
 	} else {
-		extras.timeout = message->timeout_ms > 0;
-		extras.count = (size_t)extras.group + extras.timeout;
+		struct extras extras = { .group = group, .timeout = message->timeout_ms > 0 };
+
+		extras.count = (size_t)group + extras.timeout;
 		frame.at = put_extras(frame.at, &extras, message);
 	}
 	return end_request(&frame, message);
