@@ -528,6 +528,7 @@ static void make_prefix(struct spoke_method *method, const struct spokei_conn *c
 		spokei_buffer_truncate(&prefix->bytes, 0);
 		prefix->wire = NULL;
 	}
+	spokei_buffer_fit(&prefix->bytes);
 }
 
 int spokei_method_turn_to(struct spoke_method *method, struct spokei_conn *conn)

@@ -376,23 +376,35 @@ static int init_pushed(struct spoke_consumer *consumer, const struct spoke_consu
 				      with->handle_arg, consumer->pushed);
 }
 
+/* Returns whether options or a file may have a token or a key. */
+static bool has_credentials(const struct spokei_settings *keys, const char *token)
+{
+	return token || keys->file.config ||
+	       spokei_keys_kept(keys->options, SPOKEI_KEY_TOKEN_FILE) ||
+	       spokei_keys_kept(keys->options, SPOKEI_KEY_ACCESS_ID) ||
+	       spokei_keys_kept(keys->options, SPOKEI_KEY_ACCESS_SECRET_FILE);
+}
+
 /* Reads the token to send and the key that signs. The narrower section wins. */
 static int read_credentials(struct spoke_consumer *consumer,
 			    const struct spoke_consumer_options *with)
 {
+	static const struct spokei_credentials none;
 	const char *service = consumer->settings->service;
 	const struct spokei_settings *keys = &consumer->settings->keys;
 	struct spokei_credential_section section = { .section = SPOKEI_IN_CONSUMER };
 	struct spokei_credential_set *set = consumer->credentials;
 	int error;
 
+	consumer->shown = &none;
+	if (!has_credentials(keys, with->token))
+		return SPOKE_OK;
 	set->keeps_text = true;
 	set->sends = true;
 	set->stay = "consumer: token and key stay as they were";
 	error = spokei_credentials_init(set, consumer->engine, &keys->file, keys->options,
 					with->token);
-	/* Without a file only options have any, which lie over the narrower section. */
-	if (error == SPOKE_OK && keys->file.config)
+	if (error == SPOKE_OK)
 		error = spokei_credentials_add(set, &section, &section.over);
 	if (error)
 		return error;

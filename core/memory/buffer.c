@@ -128,6 +128,20 @@ void spokei_buffer_truncate(struct spokei_buffer *buffer, size_t len)
 		settle_empty(buffer);
 }
 
+void spokei_buffer_fit(struct spokei_buffer *buffer)
+{
+	size_t size = buffer->end;
+	unsigned char *bytes = NULL;
+
+	if (size > 0 && size < buffer->capacity)
+		bytes = buffer->env->resize(buffer->env->ctx, buffer->bytes, buffer->capacity,
+					    size);
+	if (bytes == NULL)
+		return;
+	buffer->bytes = bytes;
+	buffer->capacity = size;
+}
+
 /* --- spare memory */
 
 /* This header lies in the memory. */

@@ -79,6 +79,9 @@ static inline void spokei_buffer_clear(struct spokei_buffer *buffer)
 /* Removes everything after the first `len` bytes. */
 void spokei_buffer_truncate(struct spokei_buffer *buffer, size_t len);
 
+/* Gives back the memory behind the content, which will hardly grow. */
+void spokei_buffer_fit(struct spokei_buffer *buffer);
+
 #define SPOKEI_SPARE_MAX 262144u   /* bytes; larger memory is freed */
 #define SPOKEI_SPARES_MAX 8388608u /* ... of all spare memory of one engine */
 

@@ -91,6 +91,22 @@ TEST(buffer_grows_with_content_in_few_steps)
 	spokei_buffer_fini(buffer);
 }
 
+TEST(buffer_that_is_fitted_has_no_memory_behind_its_content)
+{
+	struct spokei_buffer *buffer = setup(1000);
+
+	spokei_buffer_fit(buffer);
+	assert_int_equal(fixture.memory.bytes, 0);
+	append_row(buffer, 0, 130);
+	spokei_buffer_consume(buffer, 10);
+	spokei_buffer_fit(buffer);
+	assert_int_equal(fixture.memory.bytes, 130);
+	append_row(buffer, 130, 700);
+	assert_row(buffer, 10, 820);
+	spokei_buffer_fini(buffer);
+	assert_int_equal(fixture.memory.bytes, 0);
+}
+
 TEST(moving_queue_needs_memory_for_its_length_only)
 {
 	struct spokei_buffer *buffer = setup(1u << 20);
