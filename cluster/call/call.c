@@ -945,7 +945,7 @@ static void attempt_done(struct spokei_pending *pending, const struct spokei_out
 }
 
 /* Is spokei_link's prolong(). */
-static uint64_t prolong(struct spokei_pending *pending, bool written)
+static uint64_t prolong(struct spokei_pending *pending, bool written, uint64_t now_ns)
 {
 	struct spokei_attempt *attempt = spoke_container_of(pending, struct spokei_attempt,
 							    pending);
@@ -953,7 +953,7 @@ static uint64_t prolong(struct spokei_pending *pending, bool written)
 	/* Requests that carry a token are no attempts of calls. */
 	if (pending->done != attempt_done || attempt->call->retry == NULL)
 		return pending->timeout_ns;
-	return spokei_call_prolonged(attempt, written);
+	return spokei_call_prolonged(attempt, written, now_ns);
 }
 
 /* --- the end of a call with a history */
@@ -1008,23 +1008,35 @@ static void report_end(struct spokei_call *call, struct spoke_result *result)
 		spokei_call_finish(call, result);
 }
 
-static void cancel_attempt(struct spokei_attempt *attempt)
+static void cancel_attempt(struct spokei_attempt *attempt, bool tells)
 {
 	if (attempt->pending.conn)
-		spokei_conn_cancel(&attempt->pending, SPOKE_ECANCELED);
+		spokei_conn_cancel(&attempt->pending, SPOKE_ECANCELED, tells);
+}
+
+/* Are providers told that the call has ended? Those of parallel attempts run all of them, unless
+ * the user has cancelled the call. */
+static bool tells_end(const struct spokei_call *call)
+{
+	const struct spoke_policy *policy = call->retry->args.policy;
+
+	return call->cancelled || policy == NULL ||
+	       (policy->attempts != SPOKE_ATTEMPTS_FORKED &&
+		policy->attempts != SPOKE_ATTEMPTS_TO_ALL);
 }
 
 static void leave(struct spokei_call *call, enum spoke_ticket_settlement settlement)
 {
 	struct spokei_retry_state *retry = call->retry;
+	bool tells = tells_end(call);
 
 	spokei_call_move(&retry->state, SPOKEI_CALL_OVER);
 	retry->settlement = settlement;
 	spokei_retry_queue_leave(retry, true);
 	spokei_task_drop(&retry->tell);
-	cancel_attempt(&call->attempt);
+	cancel_attempt(&call->attempt, tells);
 	for (struct spokei_fork *fork = retry->forks; fork; fork = fork->next)
-		cancel_attempt(&fork->attempt);
+		cancel_attempt(&fork->attempt, tells);
 }
 
 void spokei_call_end(struct spokei_call *call, enum spoke_ticket_settlement settlement,
@@ -1139,7 +1151,7 @@ static void call_cancelled(struct spokei_task *task)
 	struct spoke_result result = { .error = SPOKE_ECANCELED };
 
 	if (call->retry == NULL || call->retry->state == SPOKEI_CALL_FIRST) {
-		spokei_conn_cancel(&call->attempt.pending, SPOKE_ECANCELED);
+		spokei_conn_cancel(&call->attempt.pending, SPOKE_ECANCELED, true);
 		return;
 	}
 	if (call->retry->state == SPOKEI_CALL_OVER)

@@ -593,7 +593,7 @@ static void end_attempts(struct spokei_retry_state *retry)
 
 	while (spokei_slab_get(&caller->calls, handle) == call &&
 	       retry->state == SPOKEI_CALL_SENDING && (attempt = find_unwritten(retry)) != NULL)
-		spokei_conn_cancel(&attempt->pending, SPOKE_ELEASE);
+		spokei_conn_cancel(&attempt->pending, SPOKE_ELEASE, false);
 }
 
 static void end_call(struct spokei_task *task)
@@ -1135,12 +1135,11 @@ static bool is_followed(const struct spokei_retry_state *retry, enum spoke_polic
 	       spokei_budget_has(&caller->budget, caller->engine->begin_ns);
 }
 
-uint64_t spokei_call_prolonged(struct spokei_attempt *attempt, bool written)
+uint64_t spokei_call_prolonged(struct spokei_attempt *attempt, bool written, uint64_t now_ns)
 {
 	const struct spokei_pending *pending = &attempt->pending;
 	struct spokei_call *call = attempt->call;
 	struct spokei_retry_state *retry = call->retry;
-	uint64_t now_ns = call->method->caller->engine->begin_ns;
 	uint64_t age_ns = now_ns > pending->begun_ns ? now_ns - pending->begun_ns : 0;
 	uint64_t all_ns;
 
@@ -1154,7 +1153,8 @@ uint64_t spokei_call_prolonged(struct spokei_attempt *attempt, bool written)
 		retry->begun_ns = pending->begun_ns;
 	if (retry->state != SPOKEI_CALL_SENDING)
 		return pending->timeout_ns;
-	all_ns = spokei_later(age_ns, answer_left(retry));
+	all_ns = spokei_later(retry->begun_ns, answers_ns(retry));
+	all_ns = all_ns > pending->begun_ns ? all_ns - pending->begun_ns : 0;
 	if (SPOKEI_UNLIKELY(spokei_retry_state_is_leased(retry)) &&
 	    all_ns > spokei_later(age_ns, lease_left(retry)))
 		all_ns = spokei_later(age_ns, lease_left(retry));

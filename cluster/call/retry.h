@@ -215,7 +215,7 @@ uint64_t spokei_call_time_of_first(const struct spokei_call *call, const struct 
 /* Returns how long an attempt may take in all, when its time is over, or before its request is
  * written late: all the time of its call if no other attempt would follow. So a call never ends
  * early because it might have tried elsewhere. `written`: the request may run. */
-uint64_t spokei_call_prolonged(struct spokei_attempt *attempt, bool written);
+uint64_t spokei_call_prolonged(struct spokei_attempt *attempt, bool written, uint64_t now_ns);
 
 /* Takes a call to its next step after an attempt that has not ended it. */
 void spokei_call_attempt_ended(struct spokei_attempt *attempt,

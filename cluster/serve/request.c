@@ -582,7 +582,9 @@ static void request_abandoned(struct spokei_serving *serving)
 {
 	struct spoke_request *request = spoke_container_of(serving, struct spoke_request, serving);
 
-	atomic_store_explicit(&request->gone, true, memory_order_relaxed);
+	/* Its connection may be lost after its caller has cancelled it. */
+	if (atomic_exchange_explicit(&request->gone, true, memory_order_relaxed))
+		return;
 	spokei_figures_count(request->figures, SPOKE_STAT_REQUESTS_ABANDONED);
 	if (request->abandoned)
 		request->abandoned(request, request->abandoned_arg);
@@ -669,6 +671,7 @@ static void pool_done(struct spoke_work *work)
 {
 	struct spokei_pooled *pooled = spoke_container_of(work, struct spokei_pooled, work);
 	struct spoke_request *request = pooled->request;
+	struct spokei_message gone = { .error = SPOKE_ELOST };
 
 	if (work->status == -ECANCELED) {
 		pool_refused(request, "the provider is closing; call another one");
@@ -678,6 +681,8 @@ static void pool_done(struct spoke_work *work)
 		report_busy(request->engine, SPOKE_STAT_POOL_WAITED, pooled->waited_ns);
 	spokei_figures_queued(request->figures, pooled->waited_ns);
 	if (pooled->unrun && spoke_request_abandoned(request)) {
+		/* A cancelled one is still at its connection. */
+		spokei_conn_answer(&request->serving, &gone);
 		forget(request, SPOKE_ELOST);
 		return;
 	}

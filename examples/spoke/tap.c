@@ -75,7 +75,7 @@ struct tap {
 	struct tap_style style;
 	struct spoke_signal interrupt;
 	struct spoke_signal terminate;
-	uint64_t kinds[SPOKE_FRAME_EVENT + 1];
+	uint64_t kinds[SPOKE_FRAME_CANCEL + 1];
 	uint64_t wrong;
 	uint64_t broken;
 	uint64_t bytes;
@@ -258,7 +258,7 @@ static void print_sums(const struct tap *tap)
 	if (tap->style.json)
 		return;
 	printf("%lu connections, %" PRIu64 " B:", tap->relay.made, tap->bytes);
-	for (int kind = 0; kind <= SPOKE_FRAME_EVENT; kind++)
+	for (int kind = 0; kind <= SPOKE_FRAME_CANCEL; kind++)
 		if (tap->kinds[kind] > 0)
 			printf(" %" PRIu64 " %s,", tap->kinds[kind],
 			       spoke_frame_kind_name((enum spoke_frame_kind)kind));

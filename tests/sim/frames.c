@@ -119,6 +119,8 @@ static struct sim_frame read_frame(const unsigned char *bytes, size_t len)
 	else if (len == SIM_HEAD + 2u && (bytes[SIM_HEAD] & 0x1fu) == 1 &&
 		 bytes[SIM_HEAD + 1] == 'R')
 		frame.kind = SIM_READONLY;
+	else if (len == SIM_HEAD + 2u && !frame.two_way && bytes[SIM_HEAD + 1] == 'C')
+		frame.kind = SIM_CANCEL;
 	else
 		frame.kind = SIM_OTHER;
 	return frame;

@@ -29,6 +29,7 @@ enum sim_frame_kind {
 	SIM_PROBE,
 	SIM_PROBE_ANSWER,
 	SIM_READONLY,
+	SIM_CANCEL,
 	SIM_OTHER,
 };
 

@@ -136,6 +136,9 @@
 	X(S52, oracle_calls,                                                                       \
 	  "A peer that never stops sending holds back the deadlines of calls by no more than one " \
 	  "bounded turn, and what is left of those in which they are made and due.")               \
+	X(S53, oracle_asks,                                                                        \
+	  "A consumer cancels only requests that it has written and does not wait for any more, "  \
+	  "each once.")                                                                            \
 	X(L1, heal,                                                                                \
 	  "After the faults have ended, every consumer is connected again within its backoff "     \
 	  "and connect timeout, and every new call succeeds.")                                     \

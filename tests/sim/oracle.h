@@ -83,7 +83,9 @@ struct sim_ask {
 	bool refused;  /* answered without running the handler */
 	bool ran;      /* by a handler */
 	bool heard;    /* the consumer has read an answer */
+	bool given_up; /* the consumer has written that it does not wait any more */
 	bool barred;   /* the provider may have shut its consumer out when it read the request */
+	bool dropped;  /* ... and the provider has read that, so it need not answer */
 	uint64_t read_ns;
 };
 

@@ -158,6 +158,39 @@ static void reply_sent(struct sim_end *end, const struct sim_frame *frame)
 			      (int)frame->status);
 }
 
+/* Returns what is wrong with the cancel of a request, or NULL. A call that may have several
+ * attempts may give up one of them. */
+static const char *wrong_cancel(const struct sim_ask *ask, const struct sim_call *call)
+{
+	if (ask == NULL || !ask->written || !ask->two_way)
+		return "waits for no reply";
+	if (ask->given_up)
+		return "was cancelled before";
+	if (call == NULL || call->writes != 1 || sim_repeats(call) ||
+	    call->by->plan->calls.policy == SIM_FORKING ||
+	    call->by->plan->calls.policy == SIM_BROADCAST)
+		return NULL;
+	if (call->ends == 0)
+		return "is still waited for";
+	return ask->heard && call->succeeded ? "was answered" : NULL;
+}
+
+static void cancel_sent(struct sim_end *end, const struct sim_frame *frame)
+{
+	struct sim_stream *stream = end->stream;
+	struct sim_ask *ask = find(stream, frame->id);
+	const struct sim_call *call = ask ? call_of(stream->world, ask->number) : NULL;
+	const char *wrong = wrong_cancel(ask, call);
+
+	if (stream->tampered)
+		return;
+	if (wrong)
+		sim_violation(stream->world, SIM_S53,
+			      "connection %u: a request is cancelled that %s (call %u)",
+			      stream->number, wrong, ask ? ask->number : 0);
+	ask->given_up = true;
+}
+
 void sim_ask_sent(struct sim_end *end, const struct sim_frame *frame)
 {
 	switch (frame->kind) {
@@ -176,6 +209,10 @@ void sim_ask_sent(struct sim_end *end, const struct sim_frame *frame)
 		sim_note(end->stream->world, "p% writes the drain notice on connection %",
 			 end->process->number, end->stream->number, 0, 0);
 		end->announced = true;
+		break;
+	case SIM_CANCEL:
+		if (sim_connected(end))
+			cancel_sent(end, frame);
 		break;
 	case SIM_PROBE_ANSWER:
 	case SIM_OTHER:
@@ -231,6 +268,8 @@ static void reply_seen(struct sim_end *end, const struct sim_frame *frame)
 
 void sim_ask_seen(struct sim_end *end, const struct sim_frame *frame)
 {
+	struct sim_ask *ask;
+
 	switch (frame->kind) {
 	case SIM_REQUEST:
 		if (!sim_connected(end))
@@ -244,6 +283,11 @@ void sim_ask_seen(struct sim_end *end, const struct sim_frame *frame)
 		sim_note(end->stream->world, "c% reads the drain notice on connection %",
 			 end->process->number, end->stream->number, 0, 0);
 		end->readonly_seen = true;
+		break;
+	case SIM_CANCEL:
+		ask = sim_connected(end) ? NULL : find(end->stream, frame->id);
+		if (ask)
+			ask->dropped = true;
 		break;
 	case SIM_PROBE:
 	case SIM_PROBE_ANSWER:
@@ -326,7 +370,7 @@ static const struct sim_ask *find_owed(struct sim_world *world, const struct sim
 	for (uint32_t i = 0; i < stream->ask_count; i++) {
 		const struct sim_ask *ask = &stream->asks[i];
 
-		if (ask->number && ask->read && ask->two_way && !ask->answered &&
+		if (ask->number && ask->read && ask->two_way && !ask->answered && !ask->dropped &&
 		    !may_be_held(world, ask))
 			return ask;
 	}

@@ -15,6 +15,7 @@
 #include "core/engine/engine.h"
 #include "core/memory/slab.h"
 #include "transport/conn/link.h"
+#include "transport/conn/serving.h"
 
 #include <spoke/link.h>
 
@@ -146,7 +147,8 @@ static struct sums add_up(struct sim_process *process, const struct spokei_link 
 		sums.held += conn->read_held;
 		for (struct spoke_list *serving = conn->servings.next; serving != &conn->servings;
 		     serving = serving->next)
-			sums.serving++;
+			sums.serving += !spoke_container_of(serving, struct spokei_serving, node)
+						 ->cancelled;
 		sums.conns++;
 		if (spokei_outlet_len(&conn->out) > link->limits.out_max)
 			sim_violation(process->world, SIM_S9, "process %u: %zu bytes are queued",

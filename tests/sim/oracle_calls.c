@@ -232,6 +232,8 @@ void sim_call_ended(struct sim_call *call, const struct spoke_result *result)
 			      number_of(world, call), spoke_strerror(result->error));
 	call->by->waits--;
 	call->by->ended[kind_of(result->error)]++;
+	/* Failsafe reports other ends so, too. */
+	call->succeeded = result->error == SPOKE_OK && call->by->plan->calls.policy != SIM_FAILSAFE;
 	if (result->error == SPOKE_OK)
 		world->counts.ok++;
 	if (result->error == SPOKE_EDEFERRED)

@@ -199,7 +199,8 @@ struct sim_call {
 	bool cancelled;
 	bool wanted;   /* made after all faults: the call must succeed */
 	bool answered; /* an answer to the last request was read */
-	bool murky;    /* an answer came from a connection with altered bytes */
+	bool succeeded;
+	bool murky; /* an answer came from a connection with altered bytes */
 	uint8_t ends;
 	uint8_t writes;   /* requests written */
 	uint8_t refusals; /* refusals that the consumer has read */

@@ -95,6 +95,7 @@ struct spokei_codec {
 	struct spoke_span null;     /* of a heartbeat */
 	struct spoke_span readonly; /* "R" */
 	struct spoke_span writable; /* "W" */
+	struct spoke_span cancel;   /* "C" */
 	/*
 	 * Reads a body into msgpack values. The values lie in `body` or at the end of `scratch`,
 	 * whose maximum bounds the bytes to be made, as above. The maximum falls by the bytes that

@@ -11,4 +11,5 @@ const struct spokei_codec spokei_codec_msgpack = {
 	.null = { "\xc0", 1 },
 	.readonly = { "\xa1R", 2 },
 	.writable = { "\xa1W", 2 },
+	.cancel = { "\xa1\x43", 2 },
 };

@@ -120,7 +120,10 @@ static void forget(struct spokei_serving *serving)
 	if (serving->two_way)
 		(void)spokei_map_remove(&conn->serving, &serving->id, sizeof(serving->id));
 	spokei_list_remove(&serving->node);
-	conn->link->serving_count--;
+	if (SPOKEI_UNLIKELY(serving->cancelled))
+		conn->link->orphan_count--;
+	else
+		conn->link->serving_count--;
 	conn->serving_count--;
 	serving->conn = NULL;
 	/* A connection that was busy once may be idle for ever. */
@@ -148,6 +151,7 @@ int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
 	serving->codec = message->codec;
 	serving->bare = message->bare;
 	serving->two_way = message->two_way;
+	serving->cancelled = false;
 	if (serving->two_way) {
 		error = spokei_map_add(&conn->serving, &serving->id, sizeof(serving->id), serving);
 		if (error)
@@ -216,6 +220,23 @@ static void abandon(struct spokei_conn *conn, struct spokei_serving *serving)
 	spokei_conn_join_orphans(serving, conn->link);
 	if (serving->abandoned)
 		serving->abandoned(serving);
+}
+
+/* The request goes on without a reply. It counts towards the limits of its connection, and as an
+ * orphan. */
+bool spokei_conn_cancelled(struct spokei_conn *conn, uint64_t id)
+{
+	struct spokei_serving *serving = spokei_map_remove(&conn->serving, &id, sizeof(id));
+
+	if (serving == NULL)
+		return false;
+	serving->two_way = false;
+	serving->cancelled = true;
+	conn->link->serving_count--;
+	conn->link->orphan_count++;
+	if (serving->abandoned)
+		serving->abandoned(serving);
+	return true;
 }
 
 void spokei_conn_expire(struct spokei_conn *conn)

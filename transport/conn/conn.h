@@ -224,6 +224,7 @@ struct spokei_conn {
 	/* It ends with its last call or request: it is FINISHING, or the peer of a consumer sent
 	 * READONLY and waits for the connection's end. */
 	bool ending;
+	bool cancels;        /* the peer understands CANCEL, so it is one of spoke */
 	bool waits_open;     /* the peer keeps its sending side open while it waits for replies */
 	bool holds;          /* the stream has taken bytes that flush() has not passed on */
 	uint8_t probe_codec; /* codec of heartbeats: the peer's, or hessian2 until it is known */
@@ -373,8 +374,9 @@ bool spokei_conn_may_be_written(const struct spokei_pending *pending);
 /* Withdraws an attempt that is about to end, if it is still unsent. */
 void spokei_conn_withdraw(struct spokei_pending *pending);
 
-/* Ends an attempt in flight with this error, from here. */
-void spokei_conn_cancel(struct spokei_pending *pending, int error);
+/* Ends an attempt in flight with this error, from here. `tells`: a peer of spoke is told so, and
+ * need not begin. */
+void spokei_conn_cancel(struct spokei_pending *pending, int error, bool tells);
 
 /* Registers a request that is being served. Returns 0, SPOKE_ELOST (closed) or SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,

@@ -33,6 +33,7 @@ static const char *const names[] = {
 	[SPOKE_FRAME_READONLY] = "readonly",
 	[SPOKE_FRAME_WRITABLE] = "writable",
 	[SPOKE_FRAME_EVENT] = "event",
+	[SPOKE_FRAME_CANCEL] = "cancel",
 };
 
 const char *spoke_frame_kind_name(enum spoke_frame_kind kind)
@@ -113,6 +114,8 @@ static enum spoke_frame_kind kind_of(const struct spokei_message *message)
 		return SPOKE_FRAME_READONLY;
 	case SPOKEI_WRITABLE:
 		return SPOKE_FRAME_WRITABLE;
+	case SPOKEI_CANCEL:
+		return SPOKE_FRAME_CANCEL;
 	case SPOKEI_EVENT:
 	case SPOKEI_QUESTION:
 	default:

@@ -125,7 +125,7 @@ struct spokei_link {
 	uint32_t conn_count;
 	/* Requests whose connection is gone, while their handlers still run: a peer that sends and
 	 * resets, again and again, frees no place that way. */
-	uint32_t orphan_count;
+	uint32_t orphan_count; /* with those that their callers have cancelled */
 	struct spoke_list orphans;
 	struct spokei_sender *spare_sender; /* for the next request that needs one; may be NULL */
 	struct spokei_bucket blames;        /* events of closed connections; counters have all */
@@ -143,7 +143,7 @@ struct spokei_link {
 	/* Returns how long an attempt may take in all. Called when its time is over, and before its
 	 * request is written that was unsent. Must not call users, nor change any connection.
 	 * NULL: as long as was said when it began. */
-	uint64_t (*prolong)(struct spokei_pending *pending, bool written);
+	uint64_t (*prolong)(struct spokei_pending *pending, bool written, uint64_t now_ns);
 	struct spokei_task *end; /* frees the owner after the last connection */
 	uint32_t alive;          /* connections whose memory is not freed yet */
 	unsigned conn_class;

@@ -190,7 +190,7 @@ void spokei_conn_write_early(struct spokei_conn *conn);
 void spokei_conn_settle(struct spokei_task *task);
 
 /* Has an attempt take longer, if its owner now allows that. */
-void spokei_conn_prolong(struct spokei_pending *pending, bool written);
+void spokei_conn_prolong(struct spokei_pending *pending, bool written, uint64_t now_ns);
 
 /* The one completion of an attempt. */
 void spokei_conn_finish_pending(struct spokei_pending *pending, int error,
@@ -212,6 +212,10 @@ void spokei_conn_abandon(struct spokei_conn *conn, bool all);
 /* Abandons the request that is served, because its time is over, and answers with that error. Calls
  * users' code, which may close the connection. */
 void spokei_conn_expire(struct spokei_conn *conn);
+
+/* Abandons the request with this id, because its caller does not wait any more. Returns false if
+ * none is served. Calls users' code, which may close the connection. */
+bool spokei_conn_cancelled(struct spokei_conn *conn, uint64_t id);
 
 /* --- read.c */
 

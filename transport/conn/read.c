@@ -294,7 +294,9 @@ static void deliver_probe(struct spokei_conn *conn, const struct spokei_message 
 	size_t before = spokei_outlet_len(&conn->out);
 
 	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_PROBES_READ);
-	conn->waits_open |= message->id >> 32 == SPOKEI_CONN_MARK;
+	answer.cancels = message->id >> 32 == SPOKEI_CONN_MARK;
+	conn->waits_open |= answer.cancels;
+	conn->cancels |= answer.cancels;
 	slim(conn);
 	/* The answer uses the peer's own codec; for unknown ones there is no other form. */
 	learn_codec(conn, message->codec);
@@ -411,6 +413,7 @@ static SPOKEI_NOINLINE void deliver_event(struct spokei_conn *conn,
 		return;
 	case SPOKEI_PROBE_ANSWER:
 		spokei_count(engine, SPOKE_STAT_PROBE_ANSWERS_READ);
+		conn->cancels |= message->cancels;
 		slim(conn);
 		return;
 	case SPOKEI_READONLY:
@@ -418,6 +421,11 @@ static SPOKEI_NOINLINE void deliver_event(struct spokei_conn *conn,
 		return;
 	case SPOKEI_WRITABLE:
 		deliver_writable(conn);
+		return;
+	case SPOKEI_CANCEL:
+		if (spokei_conn_cancelled(conn, message->id))
+			return;
+		spokei_count(engine, SPOKE_STAT_EVENTS_IGNORED);
 		return;
 	case SPOKEI_EVENT:
 		spokei_count(engine, SPOKE_STAT_EVENTS_IGNORED);

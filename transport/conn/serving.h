@@ -20,7 +20,9 @@ struct spokei_serving {
 	uint8_t codec;
 	bool bare;
 	bool two_way;
-	/* The connection is closed; `conn` is NULL already. */
+	bool cancelled; /* its caller does not wait any more */
+	/* The caller has cancelled the request; or the connection is closed, and `conn` is NULL.
+	 * May be called once for each of the two. */
 	void (*abandoned)(struct spokei_serving *serving);
 };
 

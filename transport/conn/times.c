@@ -465,7 +465,7 @@ static bool goes_on(struct spokei_pending *pending, bool written)
 	struct spoke_engine *engine = spokei_conn_engine(conn);
 	uint64_t due_ns;
 
-	spokei_conn_prolong(pending, written);
+	spokei_conn_prolong(pending, written, engine->begin_ns);
 	due_ns = spokei_later(pending->begun_ns, pending->timeout_ns);
 	return due_ns > engine->begin_ns &&
 	       spoke_wheel_schedule(engine->wheel, &pending->timer, conn->link->pending_class,
@@ -483,8 +483,7 @@ static void pending_due(struct spoke_timer *timer, void *arg)
 		return;
 	written = spokei_conn_may_be_written(pending);
 	if (!goes_on(pending, written))
-		spokei_conn_finish_pending(pending,
-					   written ? SPOKE_ETIMEOUT : SPOKE_ETIMEOUT_UNSENT, NULL);
+		spokei_conn_cancel(pending, written ? SPOKE_ETIMEOUT : SPOKE_ETIMEOUT_UNSENT, true);
 }
 
 int spokei_link_time(struct spokei_link *link)

@@ -164,8 +164,27 @@ void spokei_conn_finish_pending(struct spokei_pending *pending, int error,
 		spokei_run_settling(engine, &conn->settle);
 }
 
-void spokei_conn_cancel(struct spokei_pending *pending, int error)
+/* Tells a peer of spoke that this side does not wait for the reply to a request any more. */
+static void tell_cancel(const struct spokei_pending *pending)
 {
+	struct spokei_conn *conn = pending->conn;
+	struct spokei_message message = {
+		.kind = SPOKEI_CANCEL,
+		.id = pending->id,
+		.codec = conn->probe_codec,
+	};
+
+	if (!conn->cancels || !pending->two_way || conn->state > SPOKEI_CONN_FINISHING ||
+	    spokei_conn_unwritable(conn) || !spokei_conn_may_be_written(pending))
+		return;
+	/* It follows its request. A peer that takes nothing is told nothing. */
+	(void)!spokei_conn_put_short(conn, &message);
+}
+
+void spokei_conn_cancel(struct spokei_pending *pending, int error, bool tells)
+{
+	if (tells)
+		tell_cancel(pending);
 	spokei_conn_finish_pending(pending, error, NULL);
 }
 
@@ -662,12 +681,12 @@ static void settle_calls(struct spokei_conn *conn)
 		spokei_pendings_fini(pendings, spokei_conn_engine(conn)->env);
 }
 
-void spokei_conn_prolong(struct spokei_pending *pending, bool written)
+void spokei_conn_prolong(struct spokei_pending *pending, bool written, uint64_t now_ns)
 {
 	const struct spokei_link *link = pending->conn->link;
 
 	if (link->prolong)
-		pending->timeout_ns = link->prolong(pending, written);
+		pending->timeout_ns = link->prolong(pending, written, now_ns);
 }
 
 /* Unsent requests that were queued for one write. */
@@ -679,9 +698,11 @@ struct batch {
 /* Returns the error that ends the request before it is queued, or 0. */
 static int check_unsent(struct spokei_pending *pending, uint64_t gone_ns)
 {
+	uint64_t now_ns = pending->begun_ns + gone_ns;
+
 	/* The wheel will end it: it advances after all sockets were read. */
 	if (gone_ns >= pending->timeout_ns)
-		spokei_conn_prolong(pending, false);
+		spokei_conn_prolong(pending, false, now_ns);
 	if (gone_ns >= pending->timeout_ns)
 		return SPOKE_ETIMEOUT_UNSENT;
 	return pending->unsent->guard ? pending->unsent->guard(pending) : SPOKE_OK;
@@ -697,7 +718,7 @@ static bool send_unsent(struct spokei_conn *conn, struct spokei_pending *pending
 	int error = check_unsent(pending, gone_ns);
 
 	if (error == 0)
-		spokei_conn_prolong(pending, true);
+		spokei_conn_prolong(pending, true, now_ns);
 	if (error == 0)
 		error = put_request(conn, pending, &unsent->message, pending->timeout_ns - gone_ns);
 	if (error == SPOKE_ELIMIT && spokei_buffer_len(&conn->out.out) > 0)

@@ -22,6 +22,7 @@ enum spokei_kind {
 	SPOKEI_PROBE_ANSWER, /* the answer to a heartbeat */
 	SPOKEI_READONLY,     /* the sender accepts no new requests and sends none */
 	SPOKEI_WRITABLE,     /* the sender accepts requests again */
+	SPOKEI_CANCEL,       /* the sender does not wait for the reply to its request any more */
 	SPOKEI_EVENT,        /* any other event; ignored */
 	SPOKEI_QUESTION,     /* is answered by the wire itself, after earlier replies */
 };
@@ -117,6 +118,7 @@ struct spokei_message {
 	int32_t error_code;            /* of an exception; 0: none */
 	bool foreign;   /* exceptions that are written: for a Dubbo consumer other than spoke */
 	bool forbidden; /* replies that are written: a filter has refused the request */
+	bool cancels;   /* answers to heartbeats: the sender understands CANCEL */
 };
 
 /* How far an HTTP request was cut. */

@@ -272,8 +272,9 @@ SPOKE_MUST_USE static inline int spoke_call_with(struct spoke_method *method,
 	return spoke_call_args(method, args, NULL, done, arg, NULL);
 }
 
-/* Cancels a call: its callback is called soon afterwards, with ECANCELED. The provider still runs a
- * request that was already written. Returns whether there was such a call. */
+/* Cancels a call: its callback is called soon afterwards, with ECANCELED. A request that was
+ * already written may still run; a provider of spoke is told that it need not (see
+ * spoke_request_abandoned()). Returns whether there was such a call. */
 SPOKE_API bool spoke_call_cancel(struct spoke_consumer *consumer, struct spoke_call call);
 
 SPOKE_END_DECLS

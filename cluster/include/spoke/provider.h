@@ -308,8 +308,9 @@ SPOKE_API size_t spoke_request_identity(const struct spoke_request *request, siz
  * result is valid as long as the connection, also after the request. */
 SPOKE_API struct spoke_peer spoke_request_from(const struct spoke_request *request);
 
-/* Returns whether the request is abandoned: its connection was lost, the provider freed, or its
- * HTTP client got status 504 at the deadline. */
+/* Returns whether the request is abandoned: its caller of spoke has cancelled it or given up, its
+ * connection was lost, the provider freed, or its HTTP client got status 504 at the deadline. An
+ * answer is dropped. A request that waits for a thread of the pool does not begin. */
 SPOKE_API bool spoke_request_abandoned(const struct spoke_request *request);
 
 /* --- answering a request. The engine's thread, unless the comment says "any thread". */
@@ -318,11 +319,11 @@ SPOKE_API bool spoke_request_abandoned(const struct spoke_request *request);
  * answer now. */
 SPOKE_API SPOKE_MUST_USE int spoke_request_keep(struct spoke_request *request);
 
-/* Sets a callback: `abandoned` is called if the connection is lost before the answer, or if an HTTP
- * client gets status 504 at its deadline. The request must still be answered. A caller that closes
- * without a drain notice looks like a half-close. Its connection counts as lost after a minute, or
- * when an answer cannot be written. If it is lost already, `abandoned` is not called: see
- * spoke_request_abandoned(). Each request takes one callback. Not for handlers on the pool. */
+/* Sets a callback: `abandoned` is called if the request is abandoned before the answer. The request
+ * must still be answered. A caller that closes without a drain notice looks like a half-close. Its
+ * connection counts as lost after a minute, or when an answer cannot be written. If it is lost
+ * already, `abandoned` is not called: see spoke_request_abandoned(). Each request takes one
+ * callback. Not for handlers on the pool. */
 SPOKE_API void spoke_request_on_abandoned(struct spoke_request *request,
 					  void (*abandoned)(struct spoke_request *request,
 							    void *arg),

@@ -73,8 +73,8 @@ SPOKE_API SPOKE_MUST_USE int spoke_ticket_then(struct spoke_consumer *consumer,
 					       struct spoke_ticket ticket,
 					       spoke_ticket_done_fn done, void *arg);
 
-/* Cancels a ticket, which is settled soon afterwards. The provider still runs an attempt that was
- * already written. Returns whether there was such a ticket. */
+/* Cancels a ticket, which is settled soon afterwards. An attempt that was already written may
+ * still run. Returns whether there was such a ticket. */
 SPOKE_API bool spoke_ticket_cancel(struct spoke_consumer *consumer, struct spoke_ticket ticket);
 
 /* One entry of a list of tickets. */

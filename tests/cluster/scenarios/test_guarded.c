@@ -342,11 +342,11 @@ TEST(request_is_withdrawn_until_its_first_byte_is_written)
 	begun = overfill();
 	request = &rig.requests[begun];
 	spokei_engine_refresh(rig.engine);
-	spokei_conn_cancel(&request->pending, SPOKE_ECANCELED);
+	spokei_conn_cancel(&request->pending, SPOKE_ECANCELED, false);
 	assert_false(request->written);
 	request = &rig.requests[begun - 1];
 	spokei_engine_refresh(rig.engine);
-	spokei_conn_cancel(&request->pending, SPOKE_ECANCELED);
+	spokei_conn_cancel(&request->pending, SPOKE_ECANCELED, false);
 	assert_true(request->written);
 	read_all();
 	assert_int_equal(rig.arrived, 19);
@@ -397,7 +397,7 @@ TEST(callback_may_withdraw_another_failed_request)
 	assert_int_equal(failed[0]->error, SPOKE_ETIMEOUT_UNSENT);
 	assert_int_equal(failed[1]->ends, 0);
 	spokei_engine_refresh(rig.engine);
-	spokei_conn_cancel(&failed[1]->pending, SPOKE_ECANCELED);
+	spokei_conn_cancel(&failed[1]->pending, SPOKE_ECANCELED, false);
 	assert_int_equal(failed[1]->error, SPOKE_ECANCELED);
 	assert_int_equal(rig.arrived, 2);
 	assert_int_equal(rig.consumer->link->queued, 0);

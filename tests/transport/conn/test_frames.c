@@ -415,7 +415,7 @@ TEST(http_reply_without_end_breaks_the_stream)
 
 TEST(every_kind_has_a_name)
 {
-	for (int kind = 0; kind <= SPOKE_FRAME_EVENT; kind++)
+	for (int kind = 0; kind <= SPOKE_FRAME_CANCEL; kind++)
 		assert_non_null(spoke_frame_kind_name((enum spoke_frame_kind)kind));
-	assert_null(spoke_frame_kind_name((enum spoke_frame_kind)(SPOKE_FRAME_EVENT + 1)));
+	assert_null(spoke_frame_kind_name((enum spoke_frame_kind)(SPOKE_FRAME_CANCEL + 1)));
 }

@@ -329,6 +329,7 @@ const struct spokei_codec spokei_codec_hessian2 = {
 	.null = { "\x4e", 1 },
 	.readonly = { "\x01R", 2 },
 	.writable = { "\x01W", 2 },
+	.cancel = { "\x01\x43", 2 },
 	.to_values = hessian2_to_values,
 	.from_values = hessian2_from_values,
 	.put_scalars = spokei_hessian_put_scalars,

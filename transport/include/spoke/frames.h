@@ -24,6 +24,7 @@ enum spoke_frame_kind {
 	SPOKE_FRAME_READONLY, /* the sender takes no more requests */
 	SPOKE_FRAME_WRITABLE, /* the sender takes requests again */
 	SPOKE_FRAME_EVENT,    /* an event of another kind */
+	SPOKE_FRAME_CANCEL,   /* the sender waits no more for the reply with this id */
 };
 
 /* Returns the name in lower case, e.g. "heartbeat-answer"; NULL for other numbers. */

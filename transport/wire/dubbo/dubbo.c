@@ -117,6 +117,11 @@ static size_t dubbo_length(struct spoke_span bytes)
 	return SPOKEI_DUBBO_HEAD_LEN + spokei_dubbo_head_take(bytes.data).body_len;
 }
 
+static bool is_cancel(const struct spokei_codec *known, struct spoke_span body)
+{
+	return known && body.len > 0 && same_bytes(body, known->cancel);
+}
+
 /* Returns the kind of an event. In an unknown serialization, every two-way event is a heartbeat,
  * because no other event requires an answer. */
 static enum spokei_kind kind_of_event(const struct spokei_codec *known, bool two_way,
@@ -127,7 +132,7 @@ static enum spokei_kind kind_of_event(const struct spokei_codec *known, bool two
 	if (known && same_bytes(body, known->writable))
 		return SPOKEI_WRITABLE;
 	if (!two_way)
-		return SPOKEI_EVENT;
+		return is_cancel(known, body) ? SPOKEI_CANCEL : SPOKEI_EVENT;
 	if (known && body.len > 0 && !same_bytes(body, known->null))
 		return SPOKEI_EVENT;
 	return SPOKEI_PROBE;
@@ -140,6 +145,7 @@ static SPOKEI_NOINLINE void read_event(const struct spokei_wire_limits *limits,
 	const struct spokei_codec *known = spokei_wire_codec(limits, message->codec);
 
 	message->kind = SPOKEI_PROBE_ANSWER;
+	message->cancels = is_cancel(known, body);
 	if (head->flags & SPOKEI_DUBBO_REQUEST)
 		message->kind = kind_of_event(known, message->two_way, body);
 	/* Some peers send a heartbeat without a body, but do not recognise an answer without one.
@@ -233,6 +239,9 @@ static int event_body(const struct spokei_wire_limits *limits, const struct spok
 		if (known == NULL)
 			return SPOKE_EUNSUPPORTED;
 		*ret = message->kind == SPOKEI_READONLY ? known->readonly : known->writable;
+	} else if (known && known->cancel.len > 0 &&
+		   (message->kind == SPOKEI_CANCEL || message->cancels)) {
+		*ret = known->cancel;
 	} else if (ret->len == 0 && known) {
 		*ret = known->null;
 	}
