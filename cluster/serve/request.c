@@ -826,8 +826,8 @@ static bool is_over(struct spoke_engine *engine, uint64_t deadline_ns)
 
 	if (deadline_ns <= engine->begin_ns)
 		return true;
-	if (engine->handler == NULL) {
-		engine->handler_ns = engine->begin_ns;
+	if (engine->ran_ns != engine->begin_ns) {
+		engine->ran_ns = engine->handler_ns = engine->begin_ns;
 		return false;
 	}
 	now_ns = spokei_figures_handled(engine);

@@ -84,8 +84,9 @@ struct spoke_engine {
 	uint64_t late_ns;     /* how late this turn began; 0: in time */
 	uint64_t late_max_ns; /* from here on a turn is late */
 	unsigned late_rounds; /* extra rounds of this late turn so far */
+	uint64_t ran_ns;      /* when the round began in which the last request came */
 	/* The method whose handler ran last in this round, and when it began, by the coarse clock;
-	 * NULL: none did. */
+	 * NULL: none did, or it is over. */
 	const struct spokei_figures *handler;
 	uint64_t handler_ns;
 	uint64_t slow_loop_ns; /* a handler that holds the loop longer is reported */

@@ -131,7 +131,7 @@ static inline uint64_t spokei_figures_handled(struct spoke_engine *engine)
 	uint64_t now_ns = engine->env->coarse(engine->env->ctx);
 
 	if (SPOKEI_UNLIKELY(now_ns > engine->handler_ns &&
-			    now_ns - engine->handler_ns > engine->slow_loop_ns))
+			    now_ns - engine->handler_ns > engine->slow_loop_ns && engine->handler))
 		spokei_figures_held(engine, now_ns);
 	engine->handler_ns = now_ns;
 	return now_ns;

@@ -761,7 +761,8 @@ ROW(row_09_unknown_serialization_is_refused_without_decoding, STAGE_ALL)
 		assert_int_equal(reply.codec, codec);
 		assert_counter_up_by(stage, SPOKE_STAT_BAD_REQUESTS, 1);
 		/* Hessian 2 is decoded, and refused for its values. */
-		if (stage->on != STAGE_ROUGH && codec != 2)
+		/* The first answer takes memory for output. */
+		if (stage->on != STAGE_ROUGH && codec != 2 && codec > 0)
 			assert_int_equal(stage_demands(stage), 0);
 	}
 	assert_int_equal(stage->handled, handled);
