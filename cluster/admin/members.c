@@ -415,6 +415,10 @@ static void show_consumer(struct spokei_json *json, const struct numbered *at,
 	FACT(view.link->serving_count, NAME("in_flight"),                                          \
 	     GAUGE("spoke_requests_in_flight", "requests being served"))                           \
 	FACT(view.link->limits.heartbeat_ns, MS("heartbeat_ms"))                                   \
+	FACT(view.remembered, NAME("remembered"),                                                  \
+	     GAUGE("spoke_requests_remembered", "requests remembered for their repeats"))          \
+	FACT(view.remembered_bytes, NAME("remembered_bytes"),                                      \
+	     GAUGE("spoke_requests_remembered_bytes", "memory of these requests"))                 \
 	FACT(view.draining, NAME("draining"),                                                      \
 	     GAUGE("spoke_provider_draining", "1: the provider accepts no more requests"))
 SPOKEI_FACTS(of_provider, PROVIDER_ROWS);

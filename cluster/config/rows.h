@@ -240,6 +240,17 @@ SETTING(EXECUTES, "executes", COUNT, SERVED, "concurrent requests of a method; 0
 	LIVE, RANGE(0, UINT32_MAX / 2))
 SETTING(EXECUTES_TPS, "executes.tps", COUNT, SERVED, "requests of a method per second; 0: no limit",
 	LIVE, RANGE(0, UINT32_MAX / 2))
+SETTING(DEDUPE, "dedupe", DURATION, SERVED,
+	"time for which repeats of a request get its answer; 0: repeats are not recognised",
+	LIVE, RANGE(NS_PER_S, 24 * NS_PER_H), OR_NONE,
+	FIELDS(AT(PROVIDER, dedupe_ns)))
+SETTING(DEDUPE_UNKNOWN, "dedupe.unknown", NAME, SERVED,
+	"repeat of a request that may have been forgotten: refuse it, or run it",
+	LIVE, NAMES(unknown_name))
+SETTING(DEDUPE_MAX, "dedupe.max", COUNT, PROVIDER, "requests remembered for their repeats",
+	LIVE, RANGE(1, 10000000), PRESET(100000))
+SETTING(DEDUPE_BYTES, "dedupe.bytes", SIZE, PROVIDER, "memory of these requests, with their answers",
+	LIVE, RANGE(4096, UINT32_MAX), PRESET(67108864))
 SETTING(CONNECTIONS_MAX, "connections.max", COUNT, PROVIDER, "connections to a provider",
 	LIVE, RANGE(1, UINT32_MAX / 2), PRESET(10000),
 	FIELDS(AT(PROVIDER, connections_max), AT(QUOTA, max)))

@@ -15,6 +15,7 @@
 struct spokei_access_control;
 struct spokei_access_log;
 struct spokei_caller;
+struct spokei_dedupe;
 struct spokei_filters;
 struct spokei_link;
 struct spokei_listen_group;
@@ -28,13 +29,14 @@ struct spokei_tls;
 struct spoke_provider {
 	struct spoke_engine *engine;
 	struct spokei_member member; /* of the engine's members */
-	struct spokei_link *link;    /* these nine lie in one block of memory with the provider */
+	struct spokei_link *link;    /* these ten lie in one block of memory with the provider */
 	struct spokei_routes *services;
 	struct spokei_filters *filters;
 	struct spokei_caller *caller; /* of pushes */
 	struct spokei_access_control
 		*access;           /* its filter is one of the filters, if it is needed */
 	struct spokei_slab *peers; /* by handle */
+	struct spokei_dedupe *dedupe;
 	struct spokei_registration *registration;
 	struct spokei_provider_settings *settings;
 	struct spokei_listen_group *listeners;

@@ -11,6 +11,7 @@
 #include "cluster/provider/settings.h"
 #include "cluster/serve/access_control.h"
 #include "cluster/serve/access_log.h"
+#include "cluster/serve/dedupe.h"
 #include "cluster/serve/request.h"
 #include "cluster/serve/routes.h"
 #include "cluster/serve/unanswered.h"
@@ -40,6 +41,7 @@ struct block {
 	struct spokei_caller caller;
 	struct spokei_access_control access;
 	struct spokei_slab peers;
+	struct spokei_dedupe dedupe;
 	struct spokei_registration registration;
 	struct spokei_provider_settings settings;
 	struct spokei_unanswered unanswered;
@@ -79,6 +81,7 @@ static void provider_finalise(struct spokei_task *task)
 	spokei_request_end_orphans(provider->link);
 	spokei_unanswered_fini(provider->link->unanswered);
 	spokei_request_free(provider->spare);
+	spokei_dedupe_finish(provider->dedupe);
 	spokei_routes_fini(provider->services);
 	spokei_methods_free(provider->caller);
 	spokei_caller_fini(provider->caller);
@@ -148,9 +151,21 @@ static void provider_free(struct spokei_member *member)
 	spoke_provider_free(spoke_container_of(member, struct spoke_provider, member));
 }
 
+/* Tells peers of spoke which instance this is, as soon as it remembers requests. */
+static void tell_instance(struct spoke_provider *provider)
+{
+	if (provider->dedupe->table.on)
+		spokei_link_name(provider->link, provider->dedupe->table.instance);
+}
+
+/* The clock has stood still, so peers cannot know its time any more. */
 static void provider_woke(struct spokei_member *member)
 {
-	spokei_link_woke(spoke_container_of(member, struct spoke_provider, member)->link);
+	struct spoke_provider *provider = spoke_container_of(member, struct spoke_provider, member);
+
+	spokei_link_woke(provider->link);
+	spokei_dedupe_renew(&provider->dedupe->table);
+	tell_instance(provider);
 }
 
 /* Takes no more connections and requests. Requests that have begun are answered. */
@@ -191,27 +206,51 @@ void spokei_settings_route(const struct spokei_settings *settings, const struct 
 	spokei_keys_set(ret, SPOKEI_KEY_EXECUTES_TPS, route->per_second);
 }
 
-static void limit_route(const struct spokei_settings *settings, const struct spokei_route *route)
+static void limit_route(struct spoke_provider *provider, const struct spokei_route *route)
 {
 	struct spokei_key_values values;
 
-	spokei_settings_route(settings, route, &values);
+	spokei_settings_route(&provider->settings->keys, route, &values);
 	spokei_figures_slow_after(route->figures, values.of[SPOKEI_KEY_SLOW_AFTER]);
 	if (route->limit)
 		spokei_limit_change(route->limit, spokei_keys_u32(&values, SPOKEI_KEY_EXECUTES),
 				    spokei_keys_u32(&values, SPOKEI_KEY_EXECUTES_TPS));
+	if (route->dedupe)
+		spokei_dedupe_set(&provider->dedupe->table, route->dedupe,
+				  values.of[SPOKEI_KEY_DEDUPE],
+				  values.of[SPOKEI_KEY_DEDUPE_UNKNOWN] != 0,
+				  provider->engine->begin_ns);
 }
 
-/* Sets the limits of methods whose handlers have none to those of the file, if there is one. */
-static void limit_routes(struct spoke_provider *provider)
+static void limit_each(struct spoke_provider *provider)
 {
 	const struct spokei_service *service = NULL;
 
-	if (provider->settings->keys.file.config == NULL)
-		return;
 	while ((service = spokei_routes_next(provider->services, service)) != NULL)
 		for (size_t i = 0; i < service->count; i++)
-			limit_route(&provider->settings->keys, &service->routes[i]);
+			limit_route(provider, &service->routes[i]);
+}
+
+/* Sets the limits of methods whose handlers have none to those of the settings, and whether they
+ * recognise repeats. */
+static void limit_routes(struct spoke_provider *provider)
+{
+	const struct spokei_settings *keys = &provider->settings->keys;
+	struct spokei_dedupe_table *table = &provider->dedupe->table;
+	bool on = table->on;
+
+	if (!provider->services->limits_all)
+		return;
+	spokei_dedupe_bound(table, (uint32_t)spokei_settings_number(keys, SPOKEI_KEY_DEDUPE_MAX),
+			    (size_t)spokei_settings_number(keys, SPOKEI_KEY_DEDUPE_BYTES));
+	limit_each(provider);
+	if (!table->on)
+		return;
+	/* The methods before the first one that is on get to know the table, too. */
+	limit_each(provider);
+	spokei_dedupe_changed(provider->dedupe);
+	if (!on)
+		tell_instance(provider);
 }
 
 /* --- peers that may connect */
@@ -519,7 +558,9 @@ static void begin_life(struct spoke_provider *provider, const struct spoke_provi
 			   spokei_settings_text(&provider->settings->keys,
 						SPOKEI_KEY_DEFAULT_SERVICE));
 	provider->services->access = provider->access;
-	provider->services->limits_all = provider->settings->keys.file.config != NULL;
+	provider->services->limits_all = provider->settings->keys.file.config != NULL ||
+					 with->dedupe_ns > 0;
+	spokei_dedupe_begin(provider->dedupe, provider->engine);
 	spokei_caller_init(provider->caller, provider->link, 0);
 	provider->caller->pushes = true;
 	provider->member = (struct spokei_member){
@@ -546,6 +587,7 @@ static struct spoke_provider *alloc_block(struct spoke_engine *engine)
 		.caller = &block->caller,
 		.access = &block->access,
 		.peers = &block->peers,
+		.dedupe = &block->dedupe,
 		.registration = &block->registration,
 		.settings = &block->settings,
 		.finalise.run = provider_finalise,
@@ -645,5 +687,7 @@ struct spokei_provider_view spokei_provider_look(const struct spoke_provider *pr
 		.draining = provider->draining,
 		.tls = provider->tls,
 		.settings = provider->settings,
+		.remembered = provider->dedupe->table.ids.count,
+		.remembered_bytes = provider->dedupe->table.bytes,
 	};
 }

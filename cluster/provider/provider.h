@@ -29,6 +29,8 @@ struct spokei_provider_view {
 	bool draining;
 	const struct spokei_tls *tls; /* NULL: no address has it */
 	const struct spokei_provider_settings *settings;
+	size_t remembered; /* requests, for their repeats */
+	size_t remembered_bytes;
 };
 
 struct spokei_provider_view spokei_provider_look(const struct spoke_provider *provider);

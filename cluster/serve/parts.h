@@ -14,6 +14,7 @@
 
 struct spoke_filter_verdict;
 struct spokei_copy;
+struct spokei_dedupe_entry;
 struct spokei_figures;
 struct spokei_filters;
 struct spokei_identity;
@@ -29,7 +30,8 @@ struct spokei_service;
 struct spokei_asked {
 	struct spoke_request *request; /* for a filter that makes a mark */
 	const struct spokei_service *service;
-	char text[SPOKEI_REFUSAL_TEXT]; /* room for a filter's sentence */
+	struct spokei_dedupe_entry *entry; /* which will remember the request; NULL: none does */
+	char text[SPOKEI_REFUSAL_TEXT];    /* room for a filter's sentence */
 };
 
 struct spoke_request {
@@ -45,8 +47,11 @@ struct spoke_request {
 	/* References, once the handler returned or runs on the pool; NULL: none. */
 	struct spokei_sender *sender;
 	struct spokei_identity *identity;
-	struct spokei_pooled *pooled;         /* NULL: the handler runs, or ran, on the loop */
-	struct spokei_limit *limit;           /* counts this request as active; NULL: none does */
+	struct spokei_pooled *pooled; /* NULL: the handler runs, or ran, on the loop */
+	union {
+		struct spokei_limit *limit; /* counts this request as active; NULL: none does */
+		struct spokei_dedupe_entry *entry; /* if it is `remembered`; has the limit */
+	};
 	const struct spokei_filters *filters; /* those asked; valid while it is `watched` */
 	struct spokei_asked *asked;           /* valid while filters are asked */
 	void *mark;                           /* of a filter: see spokei_request_mark() */
@@ -62,6 +67,7 @@ struct spoke_request {
 	/* A Dubbo consumer other than spoke waits for the answer; noted before the message is gone.
 	 */
 	bool foreign;
+	bool remembered;  /* for its repeats */
 	atomic_bool gone; /* the connection is closed; the answer will be dropped */
 };
 
@@ -72,6 +78,18 @@ const struct spoke_address *spokei_request_address(const struct spoke_request *r
 
 /* Replies with an error, because the values of the handler cannot be sent. */
 void spokei_request_unsendable(struct spoke_request *request, int error);
+
+/* Answers a request; frees it if its handler has returned. */
+void spokei_request_finish(struct spoke_request *request, struct spokei_message *message);
+
+/* Prepares a request to be answered later, as after a handler that has not answered. May end it. */
+void spokei_request_detach(struct spoke_request *request);
+
+/* Frees a request that no handler has seen, and that is answered or cannot be. */
+void spokei_request_forget(struct spoke_request *request, int error);
+
+/* Returns whether the caller is a consumer of Dubbo that is not of spoke. */
+bool spokei_request_is_foreign(const struct spoke_request *request);
 
 /* Returns whether the caller has proven a name other than its address. Any thread. */
 bool spokei_request_is_known(const struct spoke_request *request);

@@ -6,6 +6,7 @@
 #include "cluster/filter/filter.h"
 #include "cluster/filter/limit.h"
 #include "cluster/serve/access_control.h"
+#include "cluster/serve/dedupe.h"
 #include "cluster/serve/parts.h"
 #include "cluster/serve/routes.h"
 #include "cluster/serve/unanswered.h"
@@ -46,7 +47,7 @@ static const char no_memory[] = "the provider is out of memory";
 
 /* Every Dubbo consumer names the interface that it calls; spoke's do so only for providers with a
  * path, which are not of spoke. */
-static bool is_foreign(const struct spoke_request *request)
+bool spokei_request_is_foreign(const struct spoke_request *request)
 {
 	struct spoke_value name;
 
@@ -80,7 +81,7 @@ static void note_origin(struct spoke_request *request, const struct spokei_conn 
 {
 	request->arrived_ns = request->engine->begin_ns;
 	request->identity = spokei_identity_share(conn->identity);
-	request->foreign = is_foreign(request);
+	request->foreign = spokei_request_is_foreign(request);
 }
 
 /* Notes a request if it was slow. `took_ns`: in the handler. */
@@ -213,23 +214,6 @@ static struct spoke_filter_verdict ask_filters(struct spoke_request *request,
 	return verdict;
 }
 
-/* Returns whether the handler may run, or the answer to send instead, whose text may be in
- * request->asked.
- * Filters come before the limit, so a request that a filter refuses does not use up the method's
- * quota. Every filter and limit that let a request pass is notified of its end once. */
-static struct spoke_filter_verdict ask(struct spoke_request *request,
-				       const struct spokei_filters *filters,
-				       struct spokei_limit *limit)
-{
-	struct spoke_filter_verdict verdict = { .step = SPOKE_FILTER_GO_ON };
-
-	if (filters->count > 0)
-		verdict = ask_filters(request, filters);
-	if (verdict.step == SPOKE_FILTER_GO_ON && limit)
-		verdict = take_limit(request, limit, request->asked->text);
-	return verdict;
-}
-
 /* Copies the names in the request's message, which is about to be freed, for the filters that the
  * request passed. Without memory the filters see the request without names. */
 static void keep_names(struct spoke_request *request)
@@ -255,6 +239,8 @@ static void notify(struct spoke_request *request, const struct spokei_message *a
 
 	request->watched = false;
 	request->passed = 0;
+	if (request->remembered)
+		spokei_dedupe_settle(request, answer);
 	if (request->limit)
 		spokei_limit_give(request->limit);
 	request->limit = NULL;
@@ -285,8 +271,7 @@ static void notify_error(struct spoke_request *request, int error)
 	notify(request, &answer);
 }
 
-/* Frees a request that no handler has seen, and that is answered or cannot be. */
-static void forget(struct spoke_request *request, int error)
+void spokei_request_forget(struct spoke_request *request, int error)
 {
 	if (request->watched)
 		notify_error(request, error);
@@ -441,8 +426,8 @@ static inline void finish_request(struct spoke_request *request, struct spokei_m
 }
 
 /* The same, for answers that are rare. */
-static SPOKEI_NOINLINE void finish_rare(struct spoke_request *request,
-					struct spokei_message *message)
+SPOKEI_NOINLINE void spokei_request_finish(struct spoke_request *request,
+					   struct spokei_message *message)
 {
 	finish_request(request, message);
 }
@@ -477,7 +462,7 @@ void spokei_request_unsendable(struct spoke_request *request, int error)
 		why = text;
 	}
 	message.error_text = spokei_span(why, strlen(why));
-	finish_rare(request, &message);
+	spokei_request_finish(request, &message);
 }
 
 SPOKEI_NOINLINE void spoke_reply_with(struct spoke_request *request, struct spoke_value value,
@@ -523,9 +508,9 @@ static void reply_failure(struct spoke_request *request, struct spokei_message *
 {
 	message->kind = SPOKEI_REPLY;
 	message->error = SPOKE_EREMOTE;
-	message->foreign = is_foreign(request);
+	message->foreign = spokei_request_is_foreign(request);
 	message->generic = request->message->generic;
-	finish_rare(request, message);
+	spokei_request_finish(request, message);
 }
 
 /* Returns the length of a text that was cut, without an incomplete character at its end. */
@@ -683,7 +668,7 @@ static void pool_done(struct spoke_work *work)
 	if (pooled->unrun && spoke_request_abandoned(request)) {
 		/* A cancelled one is still at its connection. */
 		spokei_conn_answer(&request->serving, &gone);
-		forget(request, SPOKE_ELOST);
+		spokei_request_forget(request, SPOKE_ELOST);
 		return;
 	}
 	if (pooled->unrun) {
@@ -727,11 +712,11 @@ static void run_on_pool(struct spoke_request *request, struct spokei_conn *conn,
 	if (!make_pooled(request, route) || spoke_request_keep(request)) {
 		spokei_figures_count(request->figures, SPOKE_STAT_REQUESTS_REFUSED);
 		spokei_conn_reply(conn, request->message, &refused);
-		forget(request, SPOKE_EREFUSED);
+		spokei_request_forget(request, SPOKE_EREFUSED);
 		return;
 	}
 	if (!hand_over(request, conn, request->message)) {
-		forget(request, SPOKE_ELOST);
+		spokei_request_forget(request, SPOKE_ELOST);
 		return;
 	}
 	request->conn = NULL;
@@ -777,25 +762,29 @@ static inline void handle_here(struct spoke_request *request, const struct spoke
 	note_slow(request, took_ns, SPOKE_OK);
 }
 
-static void run_here(struct spoke_request *request, struct spokei_conn *conn,
-		     const struct spokei_route *route, struct spoke_request **spare)
+void spokei_request_detach(struct spoke_request *request)
 {
-	const struct spokei_message *message;
+	const struct spokei_message *message = request->message;
+	struct spokei_conn *conn = request->conn;
 
-	request->engine->handler = request->figures;
-	handle_here(request, route);
-	if (request->answered) {
-		put_back(request, spare);
-		return;
-	}
 	note_origin(request, conn);
-	message = request->message;
 	if (request->kept == NULL && request->passed > 0)
 		keep_names(request);
 	if (request->kept == NULL)
 		request->message = &nothing[message->generic];
 	request->conn = NULL;
 	(void)hand_over(request, conn, message);
+}
+
+static void run_here(struct spoke_request *request, const struct spokei_route *route,
+		     struct spoke_request **spare)
+{
+	request->engine->handler = request->figures;
+	handle_here(request, route);
+	if (request->answered)
+		put_back(request, spare);
+	else
+		spokei_request_detach(request);
 }
 
 /* Returns memory for a request. One that is not answered at once uses the link's spare sender, and
@@ -853,7 +842,7 @@ static struct spokei_message refusal_of(const struct spoke_request *request,
 		return answer;
 	answer.error = verdict->error;
 	answer.error_class = spokei_span(class_name, strlen(class_name));
-	answer.foreign = is_foreign(request);
+	answer.foreign = spokei_request_is_foreign(request);
 	answer.generic = request->message->generic;
 	return answer;
 }
@@ -873,23 +862,56 @@ static void refuse(struct spoke_request *request, const struct spoke_filter_verd
 		spokei_conn_dismiss(conn, SPOKE_STAT_CLOSED_AUTH, SPOKE_EFORBIDDEN);
 }
 
-/* Returns whether filters and the limit let the request pass; else it is answered. */
-static bool is_let_in(struct spoke_request *request, const struct spokei_filters *filters,
-		      const struct spokei_route *route)
+/* The way of a request before its handler. */
+enum entry {
+	LET_IN,
+	ENDED, /* answered */
+	KEPT,  /* the request waits for the answer of an earlier one */
+};
+
+/* Has the request remembered, or not, because a limit has refused it. */
+static void remember(struct spoke_request *request, struct spokei_dedupe_entry *entry, bool runs)
 {
-	struct spoke_filter_verdict verdict;
+	if (!runs) {
+		spokei_dedupe_drop(entry);
+		return;
+	}
+	entry->limit = request->limit;
+	request->entry = entry;
+	request->remembered = true;
+	request->watched = true;
+}
+
+/* Has filters, the memory for repeats and the limit decide. Filters come first, so a request that a
+ * filter refuses neither learns of earlier requests nor uses up the method's quota; a repeat uses
+ * up none either. Every filter and limit that let a request pass is notified of its end once. */
+static enum entry enter(struct spoke_request *request, const struct spokei_filters *filters,
+			const struct spokei_route *route)
+{
+	struct spoke_filter_verdict verdict = { .step = SPOKE_FILTER_GO_ON };
+	enum spokei_dedupe_way way = SPOKEI_DEDUPE_GOES_ON;
 	struct spokei_asked asked;
 
 	asked.request = request;
 	asked.service = route->service;
+	asked.entry = NULL;
 	request->asked = &asked;
-	verdict = ask(request, filters, route->limit);
+	if (filters->count > 0)
+		verdict = ask_filters(request, filters);
+	if (verdict.step == SPOKE_FILTER_GO_ON && route->dedupe && route->dedupe->table)
+		way = spokei_dedupe_check(request, route->dedupe, &verdict);
+	if (way == SPOKEI_DEDUPE_WAITS)
+		return KEPT;
+	if (way == SPOKEI_DEDUPE_GOES_ON && verdict.step == SPOKE_FILTER_GO_ON && route->limit)
+		verdict = take_limit(request, route->limit, asked.text);
+	if (asked.entry)
+		remember(request, asked.entry, verdict.step == SPOKE_FILTER_GO_ON);
 	if (verdict.step == SPOKE_FILTER_REFUSE)
 		refuse(request, &verdict);
 	else if (verdict.step == SPOKE_FILTER_ANSWER)
 		spoke_reply(request, verdict.value);
 	request->asked = NULL;
-	return verdict.step == SPOKE_FILTER_GO_ON;
+	return way == SPOKEI_DEDUPE_ANSWERED || verdict.step != SPOKE_FILTER_GO_ON ? ENDED : LET_IN;
 }
 
 /* Replies to a request whose deadline has passed, in place of its handler. */
@@ -922,10 +944,13 @@ void spokei_request_run(const struct spokei_route *route, const struct spokei_fi
 	request->message = message;
 	request->figures = route->figures;
 	request->deadline_ns = spokei_engine_deadline(engine, message->timeout_ms);
-	if (SPOKEI_UNLIKELY(filters->count > 0 || route->limit != NULL) &&
-	    !is_let_in(request, filters, route)) {
-		put_back(request, spare);
-		return;
+	if (SPOKEI_UNLIKELY(filters->count > 0 || route->limit != NULL)) {
+		enum entry entry = enter(request, filters, route);
+
+		if (entry == ENDED)
+			put_back(request, spare);
+		if (entry != LET_IN)
+			return;
 	}
 	/* A caller without permission does not learn that the service exists. */
 	if (message->timeout_ms < 0 || is_over(engine, request->deadline_ns)) {
@@ -936,7 +961,7 @@ void spokei_request_run(const struct spokei_route *route, const struct spokei_fi
 	if (route->flags & SPOKE_HANDLER_POOL)
 		run_on_pool(request, conn, route);
 	else
-		run_here(request, conn, route, spare);
+		run_here(request, route, spare);
 }
 
 static bool is_safe(const struct spokei_route *route)

@@ -6,6 +6,7 @@
 #include "core/base/log.h"
 #include "core/engine/figures.h"
 
+#include "cluster/filter/dedupe_table.h"
 #include "cluster/filter/limit.h"
 #include "transport/trust/caller.h"
 #include "transport/wire/http/http.h"
@@ -181,6 +182,8 @@ static int add_route(struct spokei_service *service, const struct spoke_handler 
 	route->executes = handler->executes;
 	route->per_second = handler->per_second;
 	if (has_limit(handler) || limited) {
+		if (limited)
+			route->dedupe = &service->dedupes[service->limit_count];
 		route->limit = &service->limits[service->limit_count++];
 		spokei_limit_init(route->limit, handler->executes, handler->per_second);
 	}
@@ -245,6 +248,7 @@ static int make_service(const struct spokei_routes *services,
 	unsigned char *texts;
 	size_t texts_len = 0;
 	size_t limits = 0;
+	size_t dedupes = services->limits_all ? count : 0;
 	size_t key_len;
 	size_t size;
 	int error = check_handlers(handlers, count, why, &texts_len, &limits);
@@ -264,7 +268,8 @@ static int make_service(const struct spokei_routes *services,
 	for (size_t i = 0; i < SPOKEI_BUILTIN_METHODS; i++)
 		texts_len += strlen(spokei_builtin_methods[i].method);
 	size = sizeof(*service) + (count + SPOKEI_BUILTIN_METHODS) * sizeof(struct spokei_route) +
-	       limits * sizeof(struct spokei_limit) + key_len + texts_len;
+	       limits * sizeof(struct spokei_limit) +
+	       dedupes * sizeof(struct spokei_dedupe_method) + key_len + texts_len;
 	service = spokei_alloc(services->engine->env, 1, size);
 	if (service == NULL)
 		return SPOKE_ENOMEM;
@@ -273,7 +278,8 @@ static int make_service(const struct spokei_routes *services,
 	service->routes = (struct spokei_route *)(void *)(service + 1);
 	service->limits = (struct spokei_limit *)(void *)(service->routes + count +
 							  SPOKEI_BUILTIN_METHODS);
-	texts = (unsigned char *)(service->limits + limits);
+	service->dedupes = (struct spokei_dedupe_method *)(void *)(service->limits + limits);
+	texts = (unsigned char *)(service->dedupes + dedupes);
 	memcpy(texts, key, key_len);
 	service->key = spokei_span(texts, key_len);
 	service->name = spokei_span(texts, name.len);

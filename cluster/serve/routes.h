@@ -19,6 +19,7 @@ struct spoke_service_options;
 struct spokei_access_control;
 struct spokei_callers;
 struct spokei_credentials;
+struct spokei_dedupe_method;
 struct spokei_figures;
 struct spokei_limit;
 struct spokei_message;
@@ -33,9 +34,10 @@ struct spokei_route {
 	spokei_handle_fn handle;
 	void *arg;
 	unsigned flags;
-	struct spokei_figures *figures; /* the engine's */
-	struct spokei_limit *limit;     /* NULL: none */
-	uint32_t executes;              /* the limits in its struct spoke_handler */
+	struct spokei_figures *figures;      /* the engine's */
+	struct spokei_limit *limit;          /* NULL: none */
+	struct spokei_dedupe_method *dedupe; /* NULL: it has no limit either */
+	uint32_t executes;                   /* the limits in its struct spoke_handler */
 	uint32_t per_second;
 };
 
@@ -54,7 +56,8 @@ struct spokei_service {
 	const struct spokei_credentials *credentials;
 	size_t listed;     /* number of the provider's addresses at which it is published */
 	uint64_t local_id; /* of the host whose path is published with its ports; 0: none */
-	struct spokei_limit *limits; /* of the routes that have one */
+	struct spokei_limit *limits;          /* of the routes that have one ... */
+	struct spokei_dedupe_method *dedupes; /* ... and what they remember, if all have one */
 	size_t limit_count;
 	size_t size; /* bytes of the service with its routes and texts */
 };
@@ -68,8 +71,9 @@ static inline bool spokei_route_is_common(struct spoke_span method)
 struct spokei_routes {
 	struct spoke_engine *engine;
 	struct spokei_map by_key;
-	struct spoke_list all;    /* in the order they were added */
-	bool limits_all;          /* each route has a limit, which may be set later */
+	struct spoke_list all; /* in the order they were added */
+	/* Each route has a limit, and may recognise repeats, which may be set later. */
+	bool limits_all;
 	const char *default_name; /* of requests without a service; NULL: the first. Borrowed */
 	struct spokei_service *about_service; /* which describes all others; NULL: not made yet */
 	unsigned char

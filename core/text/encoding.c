@@ -193,6 +193,21 @@ int spokei_hex_value(char byte)
 	return -1;
 }
 
+bool spokei_hex_read(const char *digits, size_t len, uint64_t *ret_value)
+{
+	uint64_t value = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		int digit = spokei_hex_value(digits[i]);
+
+		if (digit < 0)
+			return false;
+		value = value << 4 | (unsigned)digit;
+	}
+	*ret_value = value;
+	return true;
+}
+
 enum spokei_percent spokei_percent_decode(const char *from, size_t len, char *out, size_t *ret_len)
 {
 	size_t used = 0;

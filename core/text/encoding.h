@@ -66,6 +66,9 @@ void spokei_percent_put(struct spokei_text *text, const void *bytes, size_t len,
 /* Returns the value of a hexadecimal digit, 0 to 15; -1: it is none. */
 int spokei_hex_value(char byte);
 
+/* Reads up to 16 hexadecimal digits; returns false if there is another byte. */
+bool spokei_hex_read(const char *digits, size_t len, uint64_t *ret_value);
+
 enum spokei_percent {
 	SPOKEI_PERCENT_FINE,
 	SPOKEI_PERCENT_BAD, /* a percent sign without two hex digits */

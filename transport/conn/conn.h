@@ -224,7 +224,11 @@ struct spokei_conn {
 	/* It ends with its last call or request: it is FINISHING, or the peer of a consumer sent
 	 * READONLY and waits for the connection's end. */
 	bool ending;
-	bool cancels;        /* the peer understands CANCEL, so it is one of spoke */
+	bool cancels; /* the peer understands CANCEL, so it is one of spoke */
+	/* The peer's instance, which remembers requests; 0: it has not said so. Of a consumer. */
+	uint32_t instance;
+	uint64_t instance_ns;      /* ... a time of its clock, ... */
+	uint64_t instance_told_ns; /* ... and this side's when that arrived */
 	bool waits_open;     /* the peer keeps its sending side open while it waits for replies */
 	bool holds;          /* the stream has taken bytes that flush() has not passed on */
 	uint8_t probe_codec; /* codec of heartbeats: the peer's, or hessian2 until it is known */
@@ -306,6 +310,9 @@ void spokei_link_fini(struct spokei_link *link);
 /* Probes all peers, because the machine has slept. */
 void spokei_link_woke(struct spokei_link *link);
 
+/* Gives the instance of a provider a number, and tells the peers. */
+void spokei_link_name(struct spokei_link *link, uint32_t instance);
+
 /* Makes a connection of this wire that has no descriptor yet: it takes calls at once, and waits for
  * spokei_conn_attach(). Returns 0 or SPOKE_ENOMEM. `changed` is called later, never from here. */
 SPOKE_MUST_USE int spokei_conn_new(struct spokei_link *link, const struct spokei_wire *wire,
@@ -381,6 +388,10 @@ void spokei_conn_cancel(struct spokei_pending *pending, int error, bool tells);
 /* Registers a request that is being served. Returns 0, SPOKE_ELOST (closed) or SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
 				     const struct spokei_message *message);
+
+/* Tells a peer of spoke which instance of a provider this is; nothing if it is none that remembers
+ * requests, or the peer is not known to be of spoke. */
+void spokei_conn_name(struct spokei_conn *conn);
 
 /* Answers a registered request; message: status, error, value and so on. If the answer cannot be
  * encoded, an error with the reason is sent. The serving is over. */

@@ -217,6 +217,9 @@ void spokei_conn_expire(struct spokei_conn *conn);
  * none is served. Calls users' code, which may close the connection. */
 bool spokei_conn_cancelled(struct spokei_conn *conn, uint64_t id);
 
+/* Notes the instance that a provider names itself. Returns false if the event is another one. */
+bool spokei_conn_note_name(struct spokei_conn *conn, struct spoke_span event);
+
 /* --- read.c */
 
 /* Reads once, unless reading is paused or has ended. Returns whether bytes were delivered. */

@@ -298,6 +298,8 @@ static void deliver_probe(struct spokei_conn *conn, const struct spokei_message 
 	conn->waits_open |= answer.cancels;
 	conn->cancels |= answer.cancels;
 	slim(conn);
+	if (message->id >> 32 == SPOKEI_CONN_MARK)
+		spokei_conn_name(conn);
 	/* The answer uses the peer's own codec; for unknown ones there is no other form. */
 	learn_codec(conn, message->codec);
 	if (!message->two_way || spokei_conn_unwritable(conn))
@@ -428,7 +430,8 @@ static SPOKEI_NOINLINE void deliver_event(struct spokei_conn *conn,
 		spokei_count(engine, SPOKE_STAT_EVENTS_IGNORED);
 		return;
 	case SPOKEI_EVENT:
-		spokei_count(engine, SPOKE_STAT_EVENTS_IGNORED);
+		if (!spokei_conn_note_name(conn, message->event))
+			spokei_count(engine, SPOKE_STAT_EVENTS_IGNORED);
 		return;
 	case SPOKEI_QUESTION:
 		deliver_question(conn, message);

@@ -4,13 +4,17 @@
  * heartbeats and READONLY, the one timer that is armed for the earliest of these times, and the
  * deadlines of its calls and answers.
  */
+#include "core/text/encoding.h"
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 #include "transport/stream/greet.h"
 #include "transport/wire/codecs.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#define NS_PER_MS UINT64_C(1000000)
 #define GRACE_NS UINT64_C(1000000000) /* after a late turn, until the times are checked again */
 
 /* --- when a time is over */
@@ -230,6 +234,58 @@ int spokei_conn_greeting(const struct spokei_link *link, const struct spokei_wir
 		error = spokei_greeting_new(link->engine->env, bytes, ret_greeting);
 	spokei_buffer_fini(&frame);
 	return error;
+}
+
+/* --- the name of an instance: a text of Hessian 2, which every peer understands */
+
+#define NAME_HEAD "\x15S" /* its length, without this byte, and what it is */
+#define NAME_HEAD_LEN 2u
+#define INSTANCE_DIGITS 8u
+#define TIME_DIGITS 12u /* of ms */
+#define NAME_LEN (NAME_HEAD_LEN + INSTANCE_DIGITS + TIME_DIGITS)
+
+void spokei_conn_name(struct spokei_conn *conn)
+{
+	const struct spokei_link *link = conn->link;
+	char name[NAME_LEN + 1];
+	const struct spokei_message message = {
+		.kind = SPOKEI_EVENT,
+		.codec = SPOKEI_CODEC_HESSIAN2,
+		.event = { name, NAME_LEN },
+	};
+	size_t before = spokei_outlet_len(&conn->out);
+
+	if (link->instance == 0 || !conn->waits_open || spokei_conn_unwritable(conn))
+		return;
+	(void)snprintf(name, sizeof(name), NAME_HEAD "%08" PRIx32 "%012" PRIx64, link->instance,
+		       link->engine->begin_ns / NS_PER_MS % (UINT64_C(1) << 48));
+	/* A peer that does not learn it repeats nothing. */
+	if (spokei_outlet_put_control(&conn->out, conn->wire, &link->limits.wire, &message) == 0)
+		spokei_conn_wrote(conn, spokei_outlet_len(&conn->out) - before);
+}
+
+void spokei_link_name(struct spokei_link *link, uint32_t instance)
+{
+	link->instance = instance;
+	for (struct spoke_list *node = link->conns.next; node != &link->conns; node = node->next)
+		spokei_conn_name(spoke_container_of(node, struct spokei_conn, node));
+}
+
+bool spokei_conn_note_name(struct spokei_conn *conn, struct spoke_span event)
+{
+	const char *text = event.data;
+	uint64_t instance;
+	uint64_t ms;
+
+	if (!conn->link->connects || event.len != NAME_LEN ||
+	    memcmp(text, NAME_HEAD, NAME_HEAD_LEN) != 0 ||
+	    !spokei_hex_read(text + NAME_HEAD_LEN, INSTANCE_DIGITS, &instance) ||
+	    !spokei_hex_read(text + NAME_HEAD_LEN + INSTANCE_DIGITS, TIME_DIGITS, &ms))
+		return false;
+	conn->instance = (uint32_t)instance;
+	conn->instance_ns = ms < UINT64_MAX / NS_PER_MS ? ms * NS_PER_MS : 0;
+	conn->instance_told_ns = spokei_conn_engine(conn)->begin_ns;
+	return true;
 }
 
 void spokei_conn_announce(struct spokei_conn *conn)

@@ -6,6 +6,7 @@
 #include "core/base/address.h"
 #include "core/base/env.h"
 #include "core/base/log.h"
+#include "core/base/siphash.h"
 #include "core/base/span.h"
 #include "core/text/option.h"
 
@@ -117,6 +118,30 @@ size_t spokei_identity_print(const struct spoke_env *env, const struct spokei_id
 		return (size_t)snprintf(text, size, "token");
 	count += token;
 	return index == count ? print_address(env, peer, text, size) : 0;
+}
+
+uint64_t spokei_identity_hash(const struct spokei_identity *identity, const uint64_t key[2])
+{
+	uint64_t chain[2] = { key[0], key[1] };
+	struct {
+		uint32_t has_user;
+		uint32_t uid;
+		uint32_t gid;
+		uint32_t token;
+	} facts = { 0 };
+
+	if (!spokei_identity_is_known(identity))
+		return 0;
+	facts.token = atomic_load_explicit(&identity->token, memory_order_relaxed);
+	if (identity->has_user) {
+		facts.has_user = 1;
+		facts.uid = identity->user.uid;
+		facts.gid = identity->user.gid;
+	}
+	chain[1] ^= spokei_siphash(chain, &facts, sizeof(facts));
+	for (size_t i = 0; i < identity->name_count; i++)
+		chain[1] ^= spokei_siphash(chain, identity->names[i].data, identity->names[i].len);
+	return chain[1] ^ key[1];
 }
 
 bool spokei_identity_is_known(const struct spokei_identity *identity)

@@ -88,6 +88,9 @@ size_t spokei_identity_print(const struct spoke_env *env, const struct spokei_id
 			     const struct spoke_address *peer, size_t index, char *text,
 			     size_t size);
 
+/* Returns a hash of all that the peer has proven besides its address, with this key; 0: nothing. */
+uint64_t spokei_identity_hash(const struct spokei_identity *identity, const uint64_t key[2]);
+
 /* Returns whether the peer has proven anything besides its address; NULL has not. */
 bool spokei_identity_is_known(const struct spokei_identity *identity);
 

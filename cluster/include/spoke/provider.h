@@ -60,6 +60,10 @@ struct spoke_provider_options {
 	/* Idle timeout of connections whose protocol has no heartbeats, while no request is in
 	 * service there. At least 10 ms; 0 or SPOKE_OFF: none. */
 	uint64_t idle_close_ns;
+	/* Time for which the repeats of a request get its answer: those that bear the same id as
+	 * attachment "spoke.id". From 1 s to 24 h; 0: repeats are not recognised. A file can set it
+	 * for each service and method. */
+	uint64_t dedupe_ns;
 	spoke_link_changed_fn changed; /* called for state changes of connections; NULL: none */
 	void *changed_arg;
 	/* For MessagePack-RPC: the service of methods without a dot. NULL: the service that was

@@ -163,7 +163,13 @@ struct spoke_histogram;
 	X(HANDSHAKES_PLAIN, handshakes_plain,                                                      \
 	  "connections whose peer spoke plain bytes where TLS is required")                        \
 	X(BODIES_SWOLLEN, bodies_swollen,                                                          \
-	  "bad requests and bad replies whose few bytes stood for too much")
+	  "bad requests and bad replies whose few bytes stood for too much")                       \
+	X(REPEATS_ANSWERED, repeats_answered,                                                      \
+	  "repeats of requests that got the answer of the first one")                              \
+	X(REPEATS_REFUSED, repeats_refused,                                                        \
+	  "requests with an id that was refused for what dedupe knows, or not any more")           \
+	X(REPEATS_FORGOTTEN, repeats_forgotten,                                                    \
+	  "requests that dedupe forgot before their time, because there was no room")
 
 /* The counters as constants: SPOKE_STAT_BYTES_READ and so on. */
 enum spoke_stat {

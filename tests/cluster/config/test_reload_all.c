@@ -25,6 +25,7 @@
 #include "cluster/provider/registration.h"
 #include "cluster/provider/settings.h"
 #include "cluster/serve/access_control.h"
+#include "cluster/serve/dedupe.h"
 #include "cluster/serve/routes.h"
 #include "core/base/log.h"
 #include "core/engine/engine.h"
@@ -568,6 +569,10 @@ static void see_provider(const struct cast *cast, struct sight *sight)
 	SEE(SLOW_AFTER, route->figures->slow_ns);
 	SEE(EXECUTES, route->limit->active_max);
 	SEE(EXECUTES_TPS, route->limit->bucket.rate);
+	SEE(DEDUPE, route->dedupe->keep_ns);
+	SEE(DEDUPE_UNKNOWN, route->dedupe->runs_unknown);
+	SEE(DEDUPE_MAX, provider->dedupe->table.count_max);
+	SEE(DEDUPE_BYTES, provider->dedupe->table.bytes_max);
 	SEE(WEIGHT, provider->registration->weight);
 	SEE(WARMUP, provider->registration->warmup_ms * MS);
 	SEE(TOKEN, print_of(asked->tokens.digests, asked->tokens.count * SPOKEI_SHA256, 3));

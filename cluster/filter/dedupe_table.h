@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory of a provider for requests that bear an id: reads the id from the attachments of a
+ * request, and decides whether its handler runs. A request with a known id gets the answer of the
+ * first one. The memory is bounded by time, count and bytes; each method knows since when nothing
+ * was forgotten, and so whether the first request of a repeat may have been forgotten, or never
+ * came. Pure, except for its memory: the caller passes the time. Owned by
+ * one provider, on its engine's thread.
+ */
+#ifndef SPOKEI_CLUSTER_FILTER_DEDUPE_TABLE_H
+#define SPOKEI_CLUSTER_FILTER_DEDUPE_TABLE_H
+
+#include "core/memory/map.h"
+
+#include <spoke/value.h>
+
+#define SPOKEI_DEDUPE_ID "spoke.id"         /* key of the attachment with the id */
+#define SPOKEI_DEDUPE_REPEAT "spoke.repeat" /* ... and of that which marks a repeat */
+#define SPOKEI_DEDUPE_ID_MAX 64u            /* bytes of an id */
+
+struct spokei_copy;
+struct spokei_limit;
+
+/* The kinds of attachments that requests come with. */
+enum spokei_dedupe_mark {
+	SPOKEI_DEDUPE_MARKED,
+	SPOKEI_DEDUPE_UNMARKED,
+	SPOKEI_DEDUPE_BAD_ID,     /* not a text of 1 to 64 bytes, or missing */
+	SPOKEI_DEDUPE_BAD_REPEAT, /* not a text of the form below */
+};
+
+/* The marks of a request. */
+struct spokei_dedupe_asked {
+	struct spoke_span id; /* points into the attachments */
+	bool repeat;          /* an earlier attempt was written */
+	uint32_t instance;    /* ... to this instance of a provider; 0: not known, or to several */
+	uint64_t since_ns;    /* ... not before this time of the instance's clock */
+	uint64_t args;        /* hash of the arguments */
+	uint64_t caller;      /* hash of the names that the caller has proven */
+};
+
+/* Reads id and mark; the hashes are the caller's part. The mark is empty, or the instance in 8
+ * hexadecimal digits, a dot, and the time in ms in 1 to 12 such digits. Any thread. */
+enum spokei_dedupe_mark spokei_dedupe_read(struct spoke_value attachments,
+					   struct spokei_dedupe_asked *ret_asked);
+
+struct spokei_dedupe_table {
+	const struct spoke_env *env;
+	struct spokei_map ids;     /* of entries, by method and id */
+	struct spoke_list order;   /* of entries whose request has ended, in that order */
+	struct spoke_list methods; /* that are turned on, or were */
+	uint64_t key[2];           /* of the hashes of a request */
+	uint32_t instance;         /* a random number, another one after each start; 0: not on */
+	uint32_t count_max;
+	size_t bytes_max;
+	size_t bytes;
+	bool on;        /* at least one method was turned on */
+	uint64_t early; /* entries that were forgotten before their time */
+};
+
+/* Zero-initialised: turned off. */
+struct spokei_dedupe_method {
+	struct spokei_dedupe_table *table; /* NULL: no method of the table was ever turned on */
+	struct spoke_list node;            /* of the table's methods */
+	struct spoke_list ended;           /* of entries, as in the table's order */
+	uint64_t keep_ns;                  /* 0: turned off */
+	uint64_t horizon_ns; /* requests that came later than this are not forgotten */
+	bool runs_unknown;   /* a repeat runs if its first request may have been forgotten */
+};
+
+/* A request that runs or has run. */
+struct spokei_dedupe_entry {
+	struct spokei_dedupe_method *method;
+	struct spoke_list node;     /* of the method's list, once it has ended */
+	struct spoke_list order;    /* of the table's list, once it has ended */
+	struct spokei_limit *limit; /* of the table's owner */
+	struct spoke_list waiters;  /* of the table's owner, while it runs */
+	uint64_t begun_ns;
+	uint64_t ended_ns;
+	uint64_t args;
+	uint64_t caller;
+	struct spokei_copy *answer; /* NULL: it runs, or its answer was too large to be kept */
+	bool ended;
+	uint8_t id_len;
+	unsigned char key[sizeof(void *) + SPOKEI_DEDUPE_ID_MAX]; /* the method's address, the id */
+};
+
+/* `env` is borrowed for the table's life. */
+void spokei_dedupe_init(struct spokei_dedupe_table *table, const struct spoke_env *env);
+
+/* Frees all entries; none has waiters any more. The owners of methods are freed first, or later. */
+void spokei_dedupe_fini(struct spokei_dedupe_table *table);
+
+/* Makes the name of the instance invalid, e.g. because its clock has stood still. */
+void spokei_dedupe_renew(struct spokei_dedupe_table *table);
+
+/* Changes the bounds; the oldest entries give way with the next request. */
+void spokei_dedupe_bound(struct spokei_dedupe_table *table, uint32_t count_max, size_t bytes_max);
+
+/* Turns a method on, off or otherwise. `keep_ns` 0: off, which forgets its entries. */
+void spokei_dedupe_set(struct spokei_dedupe_table *table, struct spokei_dedupe_method *method,
+		       uint64_t keep_ns, bool runs_unknown, uint64_t now_ns);
+
+enum spokei_dedupe_step {
+	SPOKEI_DEDUPE_RUN,          /* the entry is new; end it, or drop it */
+	SPOKEI_DEDUPE_REPLAY,       /* the entry has the answer */
+	SPOKEI_DEDUPE_WAIT,         /* the entry's request runs */
+	SPOKEI_DEDUPE_NOT_KEPT,     /* the entry's request ran; its answer was too large */
+	SPOKEI_DEDUPE_OTHER_ARGS,   /* the id belongs to a request with other arguments */
+	SPOKEI_DEDUPE_OTHER_CALLER, /* ... of another caller */
+	SPOKEI_DEDUPE_ELSEWHERE,    /* the first request was written to another instance */
+	SPOKEI_DEDUPE_FORGOTTEN,    /* ... to this one, which may have forgotten it */
+	SPOKEI_DEDUPE_FULL,         /* too many requests run */
+	SPOKEI_DEDUPE_NO_MEMORY,
+};
+
+/* Decides on a request; *ret_entry is NULL without an entry. */
+enum spokei_dedupe_step spokei_dedupe_ask(struct spokei_dedupe_method *method,
+					  const struct spokei_dedupe_asked *asked, uint64_t now_ns,
+					  struct spokei_dedupe_entry **ret_entry);
+
+/* The request of a new entry was answered. Takes the answer, whose memory has `size` bytes; NULL:
+ * there was no memory for it. The entry is the table's until it is forgotten. */
+void spokei_dedupe_end(struct spokei_dedupe_entry *entry, struct spokei_copy *answer,
+		       uint64_t now_ns);
+
+/* The request of a new entry did not run: forgets it. */
+void spokei_dedupe_drop(struct spokei_dedupe_entry *entry);
+
+/* Forgets the entries whose time is over. Returns when the next one's is; UINT64_MAX: none. */
+uint64_t spokei_dedupe_expire(struct spokei_dedupe_table *table, uint64_t now_ns);
+
+#endif
