@@ -275,6 +275,7 @@ static int copy_texts(struct spoke_admin *admin, const struct spoke_admin_option
 		admin->actions[i].name = copy(&room, with->actions[i].name);
 		admin->actions[i].sentence = copy(&room, with->actions[i].sentence);
 	}
+	spokei_admin_add_own(admin);
 	return SPOKE_OK;
 }
 

@@ -419,6 +419,8 @@ static void show_consumer(struct spokei_json *json, const struct numbered *at,
 	     GAUGE("spoke_requests_remembered", "requests remembered for their repeats"))          \
 	FACT(view.remembered_bytes, NAME("remembered_bytes"),                                      \
 	     GAUGE("spoke_requests_remembered_bytes", "memory of these requests"))                 \
+	FACT(view.offline, NAME("offline"),                                                        \
+	     GAUGE("spoke_provider_offline", "1: the provider has stepped aside, or drains"))      \
 	FACT(view.draining, NAME("draining"),                                                      \
 	     GAUGE("spoke_provider_draining", "1: the provider accepts no more requests"))
 SPOKEI_FACTS(of_provider, PROVIDER_ROWS);

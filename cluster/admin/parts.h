@@ -18,6 +18,7 @@
 struct spokei_tls;
 
 #define SPOKEI_ADMIN_ACTIONS_MAX 16u
+#define SPOKEI_ADMIN_OWN_ACTIONS 2u
 #define SPOKEI_ADMIN_PROBES 64u /* connections beyond viewers_max, which no viewer takes */
 #define SPOKEI_ADMIN_BODY_MAX (SPOKEI_HTTP_OUT_MAX / 2) /* bytes of a response's body */
 #define SPOKEI_ADMIN_TICK_NS UINT64_C(500000000)
@@ -47,7 +48,8 @@ struct spoke_admin {
 	bool token_reads;  /* GET needs it, too */
 	const char *token_file;
 	const char *hosts;
-	struct spoke_admin_action actions[SPOKEI_ADMIN_ACTIONS_MAX];
+	/* Those of the program, then those of spoke, whose `arg` is this struct. */
+	struct spoke_admin_action actions[SPOKEI_ADMIN_ACTIONS_MAX + SPOKEI_ADMIN_OWN_ACTIONS];
 	size_t action_count;
 	uint64_t number;
 	uint64_t born_ns;
@@ -74,6 +76,9 @@ static inline struct spoke_admin *spokei_admin_of(const struct spokei_http_conn 
 {
 	return spoke_container_of(spokei_http_server_of(conn), struct spoke_admin, http);
 }
+
+/* Adds the actions of spoke itself, unless the program has some of the same names. */
+void spokei_admin_add_own(struct spoke_admin *admin);
 
 /* Arms a timer, or moves it. Returns false if the wheel has no room. */
 bool spokei_admin_arm(struct spoke_admin *admin, struct spokei_admin_timer *timer,

@@ -132,6 +132,53 @@ static int write_events(struct spoke_admin *admin, const char *nonce)
 	return error ? error : spokei_buffer_append(&admin->body, "\n", 1);
 }
 
+static void step_all(const struct spoke_admin *admin, bool away)
+{
+	struct spokei_member *member = NULL;
+
+	while ((member = spokei_members_next(admin->engine, spokei_provider_kind, member)) != NULL)
+		spokei_provider_step(member, away);
+}
+
+static void act_offline(void *arg)
+{
+	step_all(arg, true);
+}
+
+static void act_online(void *arg)
+{
+	step_all(arg, false);
+}
+
+void spokei_admin_add_own(struct spoke_admin *admin)
+{
+	static const struct spoke_admin_action own[SPOKEI_ADMIN_OWN_ACTIONS] = {
+		{ "offline", "Step aside: consumers prefer other providers", act_offline, NULL },
+		{ "online", "Come back: consumers use this provider again", act_online, NULL },
+	};
+	const size_t given = admin->action_count;
+
+	for (size_t i = 0; i < SPOKEI_ADMIN_OWN_ACTIONS; i++) {
+		struct spoke_admin_action *next = &admin->actions[admin->action_count];
+		size_t same = 0;
+
+		while (same < given && strcmp(admin->actions[same].name, own[i].name) != 0)
+			same++;
+		if (same < given)
+			continue;
+		*next = own[i];
+		next->arg = admin;
+		admin->action_count++;
+	}
+}
+
+/* Actions of spoke itself are for the engine's providers, so a page without any has none. */
+static bool is_offered(const struct spoke_admin *admin, const struct spoke_admin_action *action)
+{
+	return action->arg != admin ||
+	       spokei_members_next(admin->engine, spokei_provider_kind, NULL) != NULL;
+}
+
 /* Lists the names and sentences of the actions. */
 static int write_actions(struct spoke_admin *admin, const char *nonce)
 {
@@ -140,6 +187,8 @@ static int write_actions(struct spoke_admin *admin, const char *nonce)
 	(void)nonce;
 	spokei_json_open(&json, '[');
 	for (size_t i = 0; i < admin->action_count; i++) {
+		if (!is_offered(admin, &admin->actions[i]))
+			continue;
 		spokei_json_open(&json, '{');
 		spokei_json_put_text(&json, "name", admin->actions[i].name);
 		spokei_json_put_text(&json, "sentence", admin->actions[i].sentence);
@@ -357,7 +406,8 @@ static void serve_action(struct spokei_http_conn *conn, const struct spokei_http
 	if (!is_trusted(conn, request))
 		return;
 	for (size_t i = 0; i < admin->action_count; i++) {
-		if (spokei_span_is(name, admin->actions[i].name)) {
+		if (spokei_span_is(name, admin->actions[i].name) &&
+		    is_offered(admin, &admin->actions[i])) {
 			viewer->action = &admin->actions[i];
 			spokei_http_respond_text(conn, 202, NULL, viewer->action->sentence);
 			return;
@@ -413,9 +463,12 @@ static bool check_providers(const struct spoke_engine *engine, char why[WHY])
 		const struct spokei_provider_view view = spokei_provider_look(
 			spokei_provider_of(member));
 
-		if (view.draining || view.addresses == 0) {
-			(void)snprintf(why, WHY, "provider %u %s", at,
-				       view.draining ? "drains" : "does not listen");
+		const char *state = view.addresses == 0 ? "does not listen" : NULL;
+
+		if (view.offline)
+			state = view.draining ? "drains" : "is offline";
+		if (state) {
+			(void)snprintf(why, WHY, "provider %u %s", at, state);
 			return false;
 		}
 	}
@@ -443,8 +496,8 @@ static bool check_consumers(const struct spoke_engine *engine, char why[WHY])
 
 /*
  * Returns whether requests may be sent to this process: the engine does not drain, and each of its
- * providers listens. `with_consumers`: also each consumer has an endpoint that is ready, or that
- * the next call connects. If not, writes the first reason to `why`.
+ * providers listens and is online. `with_consumers`: also each consumer has an endpoint that is
+ * ready, or that the next call connects. If not, writes the first reason to `why`.
  */
 static bool is_ready(const struct spoke_engine *engine, bool with_consumers, char why[WHY])
 {

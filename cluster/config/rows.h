@@ -188,6 +188,14 @@ SETTING(WARMUP, "warmup", DURATION, PROVIDER,
 	"time until a new provider has its full weight; 0: none",
 	LIVE, RANGE(0, SPOKEI_TIMEOUT_MAX_NS), PRESET(600 * NS_PER_S), OR_NONE, OF_URLS,
 	FIELDS(AT(PROVIDER, warmup_ns)))
+SETTING(ONLINE, "online", BOOL, PROVIDER,
+	"take calls from the start; off: the provider begins offline, until it is told",
+	RANGE(0, 1), PRESET(1),
+	FIELDS(NOT(PROVIDER, offline)))
+SETTING(REGISTER_DELAY, "register.delay", DURATION, PROVIDER,
+	"time after the start until the provider is online; 0: none",
+	RANGE(SPOKEI_PERIOD_MIN_NS, SPOKEI_TIMEOUT_MAX_NS), OR_NONE,
+	FIELDS(AT(PROVIDER, register_delay_ns)))
 SETTING(DEFAULT_SERVICE, "default.service", TEXT, PROVIDER,
 	"service of MessagePack-RPC methods without a dot",
 	RANGE(1, TEXT_MAX), PRESET_TEXT("the first"),

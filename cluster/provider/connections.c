@@ -269,6 +269,8 @@ static void conn_event(void *arg, struct spokei_conn *conn, enum spokei_link_eve
 		/* The connection was accepted as the drain began. */
 		if (((struct spoke_provider *)arg)->draining)
 			spokei_conn_finish(conn);
+		else if (((struct spoke_provider *)arg)->offline)
+			spokei_conn_tell(conn, true);
 		break;
 	case SPOKEI_LINK_EVENT_MISSED:
 		event.change = SPOKE_LINK_SUSPECT;

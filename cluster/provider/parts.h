@@ -52,6 +52,8 @@ struct spoke_provider {
 	void *changed_arg;
 	struct spokei_bucket event_limit; /* of events about connections; there may be many */
 	struct spoke_alarm grace; /* of a drain: the wait for the first bytes of new connections */
+	struct spoke_alarm delay; /* until it is online for the first time: register.delay */
+	bool offline;             /* it has stepped aside, or drains */
 	bool draining;
 	bool ended;
 	bool freed; /* its memory is freed with the last connection */

@@ -101,6 +101,7 @@ void spokei_provider_end(struct spoke_provider *provider)
 	spokei_registration_end(provider->registration);
 	spokei_listen_group_stop(provider->listeners);
 	(void)spoke_alarm_cancel(&provider->grace);
+	(void)spoke_alarm_cancel(&provider->delay);
 	spokei_link_end(provider->link, &provider->finalise);
 }
 
@@ -114,6 +115,105 @@ void spoke_provider_free(struct spoke_provider *provider)
 	if (provider->link->alive == 0)
 		spokei_run_freeing(provider->engine, &provider->finalise);
 }
+
+/* --- stepping aside
+ *
+ * A provider that is offline is not in the registry, and its peers have been told to prefer
+ * others. It answers all that comes. A drain begins with the same, and then closes.
+ */
+
+static void withdraw(struct spoke_provider *provider)
+{
+	provider->offline = true;
+	(void)spoke_alarm_cancel(&provider->delay);
+	spokei_registration_withdraw(provider->registration);
+}
+
+/* Tells all peers that have sent something; the others are told after their first bytes. */
+static void tell_all(struct spoke_provider *provider)
+{
+	struct spoke_list *conns = &provider->link->conns;
+
+	for (struct spoke_list *node = conns->next; node != conns;) {
+		struct spokei_conn *conn = spoke_container_of(node, struct spokei_conn, node);
+
+		node = node->next;
+		spokei_conn_tell(conn, provider->offline);
+	}
+}
+
+static void go_offline(struct spoke_provider *provider)
+{
+	spokei_event(provider->engine, SPOKE_OK, "provider: offline; %u connections stay",
+		     provider->link->conn_count);
+	withdraw(provider);
+	tell_all(provider);
+}
+
+static void go_online(struct spoke_provider *provider)
+{
+	spokei_event(provider->engine, SPOKE_OK, "provider: online");
+	provider->offline = false;
+	spokei_registration_resume(provider->registration);
+	tell_all(provider);
+}
+
+/* Steps aside or comes back, whether or not the provider is there already. */
+static int step(struct spoke_provider *provider, bool away)
+{
+	int error = spokei_engine_check(provider->engine);
+
+	if (error)
+		return error;
+	if (provider->ended || provider->draining)
+		return SPOKE_ECLOSED;
+	(void)spoke_alarm_cancel(&provider->delay);
+	if (provider->offline != away)
+		(away ? go_offline : go_online)(provider);
+	return SPOKE_OK;
+}
+
+int spoke_provider_offline(struct spoke_provider *provider)
+{
+	return step(provider, true);
+}
+
+int spoke_provider_online(struct spoke_provider *provider)
+{
+	return step(provider, false);
+}
+
+bool spoke_provider_is_online(const struct spoke_provider *provider)
+{
+	return !provider->offline && !provider->ended;
+}
+
+void spokei_provider_step(struct spokei_member *member, bool away)
+{
+	/* A provider that drains stays as it is. */
+	(void)!step(spoke_container_of(member, struct spoke_provider, member), away);
+}
+
+static void delay_over(struct spoke_alarm *alarm)
+{
+	(void)!step(spoke_container_of(alarm, struct spoke_provider, delay), false);
+}
+
+/* Decides whether the provider begins offline. Returns 0 or the error of an alarm. */
+static int begin_offline(struct spoke_provider *provider)
+{
+	const struct spokei_key_values *values = &provider->settings->keys.in_force;
+	uint64_t delay_ns = values->of[SPOKEI_KEY_REGISTER_DELAY];
+
+	if (values->of[SPOKEI_KEY_ONLINE] != 0 && delay_ns == 0)
+		return SPOKE_OK;
+	withdraw(provider);
+	if (values->of[SPOKEI_KEY_ONLINE] == 0)
+		return SPOKE_OK;
+	return spoke_alarm_after(provider->engine, &provider->delay, delay_ns, delay_over);
+}
+
+/* --- drains */
 
 /* Returns whether the connection is too old for its first bytes to be still on their way. */
 static bool has_been_silent(const struct spokei_conn *conn)
@@ -174,13 +274,15 @@ static void provider_drain(struct spokei_member *member)
 	struct spoke_provider *provider = spoke_container_of(member, struct spoke_provider, member);
 	struct spoke_list *conns = &provider->link->conns;
 
+	if (provider->ended)
+		return;
 	provider->draining = true;
 	/* Clients in the backlog are connected already, so they get the drain notice too. */
 	spokei_listen_group_drain(provider->listeners);
 	spokei_event(provider->engine, SPOKE_OK, "drain begins: %u connections",
 		     provider->link->conn_count);
 	provider->caller->closed = true;
-	spokei_registration_withdraw(provider->registration);
+	withdraw(provider);
 	spokei_listen_group_stop(provider->listeners);
 	/* New connections may have sent requests that have not been read yet. */
 	send_notice(provider, spoke_alarm_after(provider->engine, &provider->grace, GRACE_NS,
@@ -537,8 +639,13 @@ static int init_parts(struct spoke_provider *provider, const struct spoke_provid
 		error = spokei_registration_init(provider, options);
 	if (error)
 		goto err_after_open;
+	error = begin_offline(provider);
+	if (error)
+		goto err_after_registration;
 	return SPOKE_OK;
 
+err_after_registration:
+	spokei_registration_end(provider->registration);
 err_after_open:
 	SPOKE_ASSERT(spokei_listen_group_free(provider->listeners));
 	spokei_link_fini(provider->link);
@@ -684,6 +791,7 @@ struct spokei_provider_view spokei_provider_look(const struct spoke_provider *pr
 		.services = provider->services,
 		.addresses = spokei_listen_group_count(provider->listeners),
 		.peers = provider->peers->count,
+		.offline = provider->offline,
 		.draining = provider->draining,
 		.tls = provider->tls,
 		.settings = provider->settings,

@@ -26,12 +26,16 @@ struct spokei_provider_view {
 	const struct spokei_routes *services;
 	size_t addresses; /* at which it listens; see spoke_provider_address() */
 	size_t peers;     /* connections on which the peer has sent something */
+	bool offline;     /* it has stepped aside, or drains */
 	bool draining;
 	const struct spokei_tls *tls; /* NULL: no address has it */
 	const struct spokei_provider_settings *settings;
 	size_t remembered; /* requests, for their repeats */
 	size_t remembered_bytes;
 };
+
+/* Has it step aside, or come back. */
+void spokei_provider_step(struct spokei_member *member, bool away);
 
 struct spokei_provider_view spokei_provider_look(const struct spoke_provider *provider);
 

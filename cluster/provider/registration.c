@@ -461,6 +461,13 @@ void spokei_registration_withdraw(struct spokei_registration *registration)
 		spokei_keeper_withdraw_all(registration->keeper);
 }
 
+void spokei_registration_resume(struct spokei_registration *registration)
+{
+	registration->closed = registration->keeper == NULL;
+	registration->born_ms = 0;
+	spokei_registration_changed(registration);
+}
+
 void spokei_registration_end(struct spokei_registration *registration)
 {
 	struct spokei_keeper *keeper = registration->keeper;

@@ -18,7 +18,7 @@ struct spokei_keeper;
 
 struct spokei_registration {
 	struct spoke_provider *provider;
-	bool closed;                  /* nothing is published any more */
+	bool closed;                  /* nothing is published now */
 	struct spokei_keeper *keeper; /* NULL: nothing is published */
 	struct spokei_task publish;   /* publishes the rest */
 	struct spoke_alarm retry;     /* ... again, after a lack of memory */
@@ -44,10 +44,13 @@ SPOKE_MUST_USE int spokei_registration_check(const struct spokei_registration *r
  * newest entry of a service at an address replaces the older one; an equal one changes nothing. */
 void spokei_registration_changed(struct spokei_registration *registration);
 
-/* Withdraws all services, and publishes no more. */
+/* Withdraws all services, and publishes none until it resumes. */
 void spokei_registration_withdraw(struct spokei_registration *registration);
 
-/* Does the same, and frees the keeper. */
+/* Publishes everything again, as a provider that begins now. */
+void spokei_registration_resume(struct spokei_registration *registration);
+
+/* Withdraws all services for good, and frees the keeper. */
 void spokei_registration_end(struct spokei_registration *registration);
 
 #endif

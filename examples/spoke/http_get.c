@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An HTTP/1.1 GET on an engine, for spoke top. */
+/* An HTTP/1.1 request on an engine, for spoke top and spoke offline. */
 #include "examples/spoke/http_get.h"
 
 #include <errno.h>
@@ -60,7 +60,11 @@ const char *http_answer_read(char *bytes, size_t len, bool over, char **ret_body
 	}
 	if (strncmp(bytes, "HTTP/1.", 7) != 0)
 		return "not an HTTP server";
-	if (strncmp(bytes + 8, " 200", 4) != 0)
+	if (strncmp(bytes + 8, " 401", 4) == 0)
+		return "the page requires its token; see --token-file";
+	if (strncmp(bytes + 8, " 404", 4) == 0)
+		return "HTTP status 404: no admin page, or its process has no provider";
+	if (strncmp(bytes + 8, " 200", 4) != 0 && strncmp(bytes + 8, " 202", 4) != 0)
 		return "HTTP status is not 200; is this the address of an admin page?";
 	if (!read_length(bytes, end + 2, &known, &body_len))
 		return "invalid Content-Length or Transfer-Encoding";
@@ -193,7 +197,10 @@ const char *http_get_begin(struct http_get *get, const struct spoke_address *at,
 			   const char *path, uint64_t timeout_ns)
 {
 	int len = snprintf(get->request, sizeof(get->request),
-			   "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", path, host);
+			   "%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n%s%s%s\r\n",
+			   get->token ? "POST" : "GET", path, host,
+			   get->token ? "Content-Length: 0\r\nAuthorization: Bearer " : "",
+			   get->token ? get->token : "", get->token ? "\r\n" : "");
 	int result;
 	int fd;
 

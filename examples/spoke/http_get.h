@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes one HTTP/1.1 GET on an engine: connects, requests, reads the whole answer, closes. */
+/* Makes one HTTP/1.1 GET, or POST of nothing, on an engine: connects, requests, reads the whole
+ * answer, closes. */
 #ifndef COMMAND_HTTP_GET_H
 #define COMMAND_HTTP_GET_H
 
@@ -13,12 +14,13 @@
 struct http_get {
 	struct spoke_engine *engine;
 	const struct spoke_env *env;
+	const char *token; /* NULL: a GET; else a POST that bears it */
 	struct spoke_watch watch;
 	struct spoke_alarm late;
 	bool open;
 	bool connecting;
 	bool timed_out; /* the error is a timeout */
-	char request[512];
+	char request[1024];
 	size_t sent;
 	char *answer; /* one byte more than `room`, for a NUL */
 	size_t len;
@@ -28,12 +30,12 @@ struct http_get {
 	void (*done)(struct http_get *get, const char *what, char *body, size_t len);
 };
 
-/* Starts the GET; `host` is the value of the Host header. Returns NULL, or an error text; then the
- * callback is not called. */
+/* Starts the request; `host` is the value of the Host header. Returns NULL, or an error text; then
+ * the callback is not called. */
 const char *http_get_begin(struct http_get *get, const struct spoke_address *at, const char *host,
 			   const char *path, uint64_t timeout_ns);
 
-/* Cancels the GET without a callback and frees its memory. */
+/* Cancels it without a callback and frees its memory. */
 void http_get_end(struct http_get *get);
 
 /*

@@ -38,6 +38,8 @@ static const struct verb verbs[] = {
 	{ "lock", lock_verb, "run a command while a lease is held" },
 	{ "comet", comet_verb, "run a gateway that pushes messages to browsers" },
 	{ "certs", certs_verb, "make certificates for trying TLS" },
+	{ "offline", offline_verb, "take the providers of a process aside" },
+	{ "online", online_verb, "bring the providers of a process back" },
 	{ "config", config_verb, "check configuration files and explain the keys" },
 	{ NULL, NULL, NULL },
 };

@@ -283,7 +283,9 @@ static void draw_provider(struct screen *screen, struct spoke_value provider, un
 	draw_texts(screen, provider, "addresses");
 	screen_print(screen, "  connections %" PRIu64 "  in flight %" PRIu64 "%s\n",
 		     field_count(provider, "connections"), field_count(provider, "in_flight"),
-		     field_is_true(provider, "draining") ? "  draining" : "");
+		     field_is_true(provider, "draining")  ? "  draining"
+		     : field_is_true(provider, "offline") ? "  offline"
+							  : "");
 	if (total > 0)
 		screen_print(screen, "  %-22s %-10s %6s %6s\n", "peer", "state", "flight",
 			     "missed");

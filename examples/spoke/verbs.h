@@ -33,6 +33,8 @@ int tap_verb(int argc, char **argv);
 int lock_verb(int argc, char **argv);
 int comet_verb(int argc, char **argv);
 int certs_verb(int argc, char **argv);
+int offline_verb(int argc, char **argv);
+int online_verb(int argc, char **argv);
 int config_verb(int argc, char **argv);
 
 #endif

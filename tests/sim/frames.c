@@ -98,6 +98,16 @@ static void read_attempt(const unsigned char *bytes, size_t len, struct sim_fram
 
 /* --- frames */
 
+/* Of notices of a side that steps aside. */
+#define ID_ASIDE UINT64_C(0x73706f6b00000000)
+
+/* Returns whether the frame of an event has this letter as its body. */
+static bool is_event(const unsigned char *bytes, size_t len, char letter)
+{
+	return len == SIM_HEAD + 2u && (bytes[SIM_HEAD] & 0x1fu) == 1 &&
+	       bytes[SIM_HEAD + 1] == (unsigned char)letter;
+}
+
 static struct sim_frame read_frame(const unsigned char *bytes, size_t len)
 {
 	bool request = bytes[2] & 0x80;
@@ -116,9 +126,10 @@ static struct sim_frame read_frame(const unsigned char *bytes, size_t len)
 		frame.kind = SIM_PROBE_ANSWER;
 	else if (len == SIM_HEAD + 1u)
 		frame.kind = SIM_PROBE;
-	else if (len == SIM_HEAD + 2u && (bytes[SIM_HEAD] & 0x1fu) == 1 &&
-		 bytes[SIM_HEAD + 1] == 'R')
-		frame.kind = SIM_READONLY;
+	else if (is_event(bytes, len, 'R'))
+		frame.kind = frame.id == ID_ASIDE ? SIM_ASIDE : SIM_READONLY;
+	else if (is_event(bytes, len, 'W'))
+		frame.kind = SIM_BACK;
 	else if (len == SIM_HEAD + 2u && !frame.two_way && bytes[SIM_HEAD + 1] == 'C')
 		frame.kind = SIM_CANCEL;
 	else

@@ -30,6 +30,8 @@ enum sim_frame_kind {
 	SIM_PROBE_ANSWER,
 	SIM_READONLY,
 	SIM_CANCEL,
+	SIM_ASIDE, /* the sender prefers no requests ... */
+	SIM_BACK,  /* ... or takes them again */
 	SIM_OTHER,
 };
 

@@ -62,7 +62,8 @@ static bool is_whole(struct sim_world *world)
 			return false;
 	for (unsigned i = 0; i < world->plan->provider_count; i++)
 		if (world->providers[i].provider == NULL || world->providers[i].process.draining ||
-		    world->providers[i].process.closed)
+		    world->providers[i].process.closed ||
+		    !sim_provider_is_online(&world->providers[i]))
 			return false;
 	for (unsigned i = 0; i < world->plan->consumer_count; i++) {
 		const struct sim_consumer *consumer = &world->consumers[i];

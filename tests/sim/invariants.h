@@ -139,6 +139,9 @@
 	X(S53, oracle_asks,                                                                        \
 	  "A consumer cancels only requests that it has written and does not wait for any more, "  \
 	  "each once.")                                                                            \
+	X(S54, oracle_asks,                                                                        \
+	  "A call that begins while a provider has stepped aside is not written to it.")           \
+	X(S55, registry, "A provider asks to be listed only while it is online.")                  \
 	X(L1, heal,                                                                                \
 	  "After the faults have ended, every consumer is connected again within its backoff "     \
 	  "and connect timeout, and every new call succeeds.")                                     \

@@ -44,8 +44,11 @@ struct sim_end {
 	uint64_t patience_ns; /* the answer to a heartbeat may be awaited until then */
 	uint64_t broken_turn; /* the turn in which this end read an invalid frame; 0: none */
 	uint64_t readonly;    /* sequence number of the read of the drain notice; 0: none */
-	bool readonly_seen;  /* the drain notice was read in this turn, maybe with calls after it */
-	uint64_t guessed_ns; /* when an answer was read to a request that was half written */
+	bool readonly_seen; /* the drain notice was read in this turn, maybe with calls after it */
+	uint64_t aside;     /* the same for the notice that the peer has stepped aside; 0: it has
+			       not, or is back */
+	bool aside_seen;
+	uint64_t guessed_ns;      /* when an answer was read to a request that was half written */
 	struct sim_excuse silent; /* when bytes arrived last, or the connection was established */
 	struct sim_excuse asked;  /* when patience_ns was set */
 	uint64_t missed_ns;

@@ -95,6 +95,12 @@ static void request_sent(struct sim_end *end, const struct sim_frame *frame)
 		sim_violation(world, SIM_S19,
 			      "call %u is written on connection %u after READONLY was read",
 			      (unsigned)frame->number, stream->number);
+	if (end->aside && call->order > end->aside && !stream->tampered) {
+		sim_violation(world, SIM_S54,
+			      "call %u is written on connection %u, whose provider has stepped "
+			      "aside",
+			      (unsigned)frame->number, stream->number);
+	}
 	sim_lease_written(call, end->frame_order, end->frame_ns == sim_now(end->process));
 	sim_attempt_written(call, stream, frame);
 }
@@ -214,6 +220,13 @@ void sim_ask_sent(struct sim_end *end, const struct sim_frame *frame)
 		if (sim_connected(end))
 			cancel_sent(end, frame);
 		break;
+	case SIM_ASIDE:
+	case SIM_BACK:
+		sim_note(end->stream->world,
+			 frame->kind == SIM_ASIDE ? "p% steps aside on connection %"
+						  : "p% is back on connection %",
+			 end->process->number, end->stream->number, 0, 0);
+		break;
 	case SIM_PROBE_ANSWER:
 	case SIM_OTHER:
 		break;
@@ -289,6 +302,13 @@ void sim_ask_seen(struct sim_end *end, const struct sim_frame *frame)
 		if (ask)
 			ask->dropped = true;
 		break;
+	case SIM_ASIDE:
+		end->aside_seen = true;
+		break;
+	case SIM_BACK:
+		end->aside_seen = false;
+		end->aside = 0;
+		break;
 	case SIM_PROBE:
 	case SIM_PROBE_ANSWER:
 	case SIM_OTHER:
@@ -300,6 +320,8 @@ void sim_ask_readonly(struct sim_end *end)
 {
 	if (end->readonly_seen && end->readonly == 0)
 		end->readonly = ++end->stream->world->order;
+	if (end->aside_seen && end->aside == 0)
+		end->aside = ++end->stream->world->order;
 }
 
 /* Returns the request that is being run: as a rule the last one read. Attempts of a call may be

@@ -15,6 +15,8 @@
 #define SHARES_SEED UINT64_C(0x73686d)
 #define FLOODS_SEED UINT64_C(0x666c6f6f6400)
 #define FLOODS_PERMILLE 150u
+#define STEPS_SEED UINT64_C(0x737465707300)
+#define STEPS_PERMILLE 300u
 #define OUTAGE_BEFORE_NS (5 * SECOND)
 #define OUTAGE_NS (600 * SECOND)
 #define OUTAGE_AFTER_NS (5 * SECOND)
@@ -257,6 +259,19 @@ static void draw_floods(struct sim_plan *plan)
 		plan->flood_ns = sim_magnitude(&dice, 20 * MS, 100 * MS);
 }
 
+/* Has a generator of its own, too. A notice whose bits are flipped would be lost for good. */
+static void draw_steps(struct sim_plan *plan)
+{
+	struct sim_dice dice = sim_dice_make(plan->seed ^ STEPS_SEED);
+
+	if (!sim_chance(&dice, STEPS_PERMILLE) || plan->faults & 1u << SIM_FLIP)
+		return;
+	plan->step_every_ns = sim_magnitude(&dice, 10 * MS, SECOND);
+	for (unsigned i = 0; i < plan->provider_count; i++)
+		if (sim_chance(&dice, 300))
+			plan->providers[i].delay_ns = sim_magnitude(&dice, MS, 500 * MS);
+}
+
 static void draw_registry(struct sim_dice *dice, struct sim_plan *plan)
 {
 	plan->registry_ns = sim_magnitude(dice, 100000, 20 * MS);
@@ -306,6 +321,7 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed, bool secure)
 	draw_leases(plan);
 	draw_secure(plan, secure);
 	draw_floods(plan);
+	draw_steps(plan);
 }
 
 void sim_plan_steady(struct sim_plan *plan, unsigned calls_per_s, uint64_t length_ns)

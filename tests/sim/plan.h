@@ -125,6 +125,7 @@ struct sim_provider_plan {
 	uint32_t weight; /* 0: the default; or SPOKE_NONE */
 	uint64_t warmup_ns;
 	bool frees_inside; /* the provider may be freed in one of its handlers */
+	uint64_t delay_ns; /* from its start until it is online */
 };
 
 struct sim_consumer_plan {
@@ -191,9 +192,11 @@ struct sim_plan {
 	struct sim_consumer_plan consumers[SIM_CONSUMERS];
 	uint64_t length_ns;      /* of the phase with faults */
 	uint64_t fault_every_ns; /* on average; 0: no faults */
-	uint64_t interval_ns;    /* the usual heartbeat interval, the scale of all faults */
-	uint32_t faults;         /* bits of enum sim_fault */
-	uint32_t manners;        /* bits of enum sim_manner */
+	/* How often each provider steps aside or comes back, on average; 0: never. */
+	uint64_t step_every_ns;
+	uint64_t interval_ns; /* the usual heartbeat interval, the scale of all faults */
+	uint32_t faults;      /* bits of enum sim_fault */
+	uint32_t manners;     /* bits of enum sim_manner */
 	uint32_t one_way_permille;
 	size_t size_max; /* of arguments and small answers */
 	size_t large;    /* of large answers */

@@ -174,6 +174,7 @@ static bool make(struct sim_provider *provider)
 		.registry_retry_ns = provider->process.world->plan->registry_retry_ns,
 		.weight = provider->plan->weight,
 		.warmup_ns = provider->plan->warmup_ns,
+		.register_delay_ns = provider->plan->delay_ns,
 		.tls = sim_secure_options(&provider->process),
 	};
 	struct spoke_engine_options with = { .env = &provider->process.virt.env,
@@ -203,6 +204,34 @@ static bool make(struct sim_provider *provider)
 	       spoke_provider_listen(provider->provider, url) == 0;
 }
 
+/* --- stepping aside */
+
+bool sim_provider_is_online(const struct sim_provider *provider)
+{
+	return !provider->aside && sim_now(&provider->process) >= provider->delay_until_ns;
+}
+
+void sim_provider_step(struct sim_provider *provider)
+{
+	struct sim_process *process = &provider->process;
+	struct sim_world *world = process->world;
+	bool aside = !provider->aside;
+
+	if (provider->provider == NULL || process->closed || process->draining ||
+	    provider->next_step_ns == 0 ||
+	    (world->healing ? aside : world->virt.now_ns < provider->next_step_ns))
+		return;
+	provider->next_step_ns = world->virt.now_ns +
+				 sim_between(&world->dice, 1, 2 * world->plan->step_every_ns);
+	if (aside ? spoke_provider_offline(provider->provider)
+		  : spoke_provider_online(provider->provider))
+		return;
+	sim_note(world, aside ? "p% is told to step aside" : "p% is told to come back",
+		 process->number, 0, 0, 0);
+	provider->aside = aside;
+	provider->delay_until_ns = 0;
+}
+
 /* Starts the provider; if there is no memory, tries again a little later. */
 void sim_provider_start(struct sim_provider *provider)
 {
@@ -216,6 +245,11 @@ void sim_provider_start(struct sim_provider *provider)
 	process->draining = false;
 	process->closed = false;
 	process->back_ns = 0;
+	provider->aside = false;
+	provider->delay_until_ns = sim_now(process) + provider->plan->delay_ns;
+	if (world->plan->step_every_ns)
+		provider->next_step_ns = world->virt.now_ns +
+					 sim_between(&world->dice, 1, world->plan->step_every_ns);
 	if (make(provider)) {
 		sim_note(world, "p% starts", process->number, 0, 0, 0);
 		return;

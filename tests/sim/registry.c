@@ -262,6 +262,12 @@ static void request(struct sim_session *session, struct spoke_registry_entry *of
 
 static void registry_want(void *registry, struct spoke_registry_entry *of)
 {
+	const struct sim_session *session = registry;
+
+	if (of->url && sim_is_provider(session->process) &&
+	    !sim_provider_is_online((const struct sim_provider *)session->process))
+		sim_violation(session->world, SIM_S55, "p%u is offline and asks to be listed",
+			      session->process->number);
 	request(registry, of, true);
 }
 

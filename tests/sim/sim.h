@@ -75,6 +75,9 @@ struct sim_provider {
 	uint64_t fences[SIM_NAMES];      /* highest number of a request that was run; 0: none */
 	uint64_t seen[SIM_NAMES];        /* the same of a request that was read */
 	char address[32];
+	uint64_t delay_until_ns; /* it is not online before this, on its clock */
+	uint64_t next_step_ns;   /* when it steps aside or comes back; 0: never */
+	bool aside;
 	unsigned running; /* handlers that have begun and not replied */
 	/* Access lists. */
 	struct spoke_config *config; /* NULL: none */
@@ -393,6 +396,12 @@ void sim_end(struct sim_world *world);
 /* --- provider.c, consumer.c, calls.c */
 
 void sim_provider_start(struct sim_provider *provider);
+
+/* Takes the provider aside, or back, when its time has come. Until the end of the world. */
+void sim_provider_step(struct sim_provider *provider);
+
+/* Returns whether it may ask to be listed. */
+bool sim_provider_is_online(const struct sim_provider *provider);
 void sim_provider_answer_due(struct sim_world *world, bool all);
 void sim_provider_drop_held(struct sim_provider *provider);
 void sim_consumer_start(struct sim_consumer *consumer);

@@ -117,6 +117,8 @@ static void look_at(struct sim_process *process)
 		start(process);
 	if (process->engine && process->draining)
 		sim_drain_look(process);
+	else if (process->engine && sim_is_provider(process))
+		sim_provider_step((struct sim_provider *)process);
 }
 
 /* Stops all providers at the begin of the outage and restarts them at its end. */

@@ -17,6 +17,10 @@
  * answer. Java peers do not answer READONLY: 3 s after their last request they count as having done
  * so. Outside of a drain requests are served for 300 ms. On a wire without ids nothing is sent by
  * itself: the next answer tells that it is the last one.
+ *
+ * A side that steps aside sends READONLY with a marked id: it prefers no requests, answers those
+ * that come, and the connection stays, until WRITABLE takes that back. Java peers do not know the
+ * mark, and treat both in the same way.
  */
 #ifndef SPOKEI_TRANSPORT_CONN_CONN_H
 #define SPOKEI_TRANSPORT_CONN_CONN_H
@@ -221,6 +225,7 @@ struct spokei_conn {
 	uint8_t paused; /* SPOKEI_PAUSED_... bits; no message is delivered meanwhile */
 	bool doubted;   /* the peer was silent before, and has not answered since */
 	bool readonly;  /* the peer accepts no more requests and sends none */
+	bool away;      /* the peer has stepped aside */
 	/* It ends with its last call or request: it is FINISHING, or the peer of a consumer sent
 	 * READONLY and waits for the connection's end. */
 	bool ending;
@@ -271,7 +276,7 @@ struct spokei_conn {
 	uint32_t unsent;   /* bytes that the kernel had not sent an interval ago ... */
 	uint64_t sent;     /* ... and the total that it had sent */
 	struct spokei_minute unknown;   /* replies to unknown ids */
-	struct spokei_minute writables; /* times the peer took READONLY back */
+	struct spokei_minute writables; /* times the peer took READONLY back, or stepped aside */
 	const char
 		*foreign; /* a sentence about a peer whose first bytes were no message, or NULL */
 	/* When the request that is served has to be answered, on wires without ids. */
@@ -421,7 +426,11 @@ void spokei_conn_refuse(struct spokei_conn *conn, const struct spokei_message *r
  */
 void spokei_conn_finish(struct spokei_conn *conn);
 
-/* The same for the connection of a stream. */
+/* Tells the peer, if its wire has the notice, that this side steps aside, or is back. A connection
+ * that cannot bear the news that this side is back is drained, so that the peer connects again. */
+void spokei_conn_tell(struct spokei_conn *conn, bool away);
+
+/* Drains the connection of a stream. */
 void spokei_conn_finish_stream(struct spokei_stream *stream);
 
 /* Notes the SHA-256 of a token that counts for all requests of this connection. Returns 0 or
@@ -465,7 +474,7 @@ static inline bool spokei_conn_suspect(const struct spokei_conn *conn)
 static inline bool spokei_conn_is_ready(const struct spokei_conn *conn)
 {
 	return conn->state == SPOKEI_CONN_OPEN && !spokei_conn_unwritable(conn) &&
-	       !conn->readonly && !conn->doubted && !spokei_conn_suspect(conn);
+	       !conn->readonly && !conn->away && !conn->doubted && !spokei_conn_suspect(conn);
 }
 
 /* Returns the time since its last byte, as of this turn; UINT64_MAX: none has arrived. */

@@ -446,6 +446,24 @@ void spokei_conn_finish(struct spokei_conn *conn)
 	spokei_run_settling(spokei_conn_engine(conn), &conn->settle);
 }
 
+void spokei_conn_tell(struct spokei_conn *conn, bool away)
+{
+	struct spokei_message message = {
+		.kind = away ? SPOKEI_READONLY : SPOKEI_WRITABLE,
+		.id = SPOKEI_CONN_ASIDE,
+		.codec = conn->probe_codec,
+	};
+
+	if (conn->state != SPOKEI_CONN_OPEN || spokei_conn_unwritable(conn) || conn->wire == NULL ||
+	    !conn->wire->probes)
+		return;
+	if (spokei_conn_put(conn, &message, 0) == 0)
+		spokei_count(spokei_conn_engine(conn),
+			     away ? SPOKE_STAT_READONLY_WRITTEN : SPOKE_STAT_WRITABLE_WRITTEN);
+	else if (!away)
+		spokei_conn_finish(conn);
+}
+
 void spokei_conn_finish_stream(struct spokei_stream *stream)
 {
 	struct spokei_conn *conn = spoke_container_of(stream, struct spokei_conn, stream);

@@ -16,6 +16,8 @@
 /* Upper half of the ids of a connection that spoke has opened ("spok"), and so of its first
  * heartbeat. It tells the provider that no caller half-closes this connection and waits. */
 #define SPOKEI_CONN_MARK UINT32_C(0x73706f6b)
+/* The id of notices of a side that steps aside. */
+#define SPOKEI_CONN_ASIDE ((uint64_t)SPOKEI_CONN_MARK << 32)
 
 static inline struct spoke_engine *spokei_conn_engine(const struct spokei_conn *conn)
 {

@@ -324,11 +324,26 @@ static void deliver_question(struct spokei_conn *conn, const struct spokei_messa
 	spokei_conn_reply(conn, message, &answer);
 }
 
-static void deliver_readonly(struct spokei_conn *conn)
+/* A peer that toggles too often counts as writable. */
+static void step_aside(struct spokei_conn *conn)
+{
+	uint64_t now_ns = spokei_conn_engine(conn)->begin_ns;
+
+	if (conn->away || count_in_minute(&conn->writables, now_ns) >= WRITABLES_MAX)
+		return;
+	conn->away = true;
+	conn->up->event(conn->up_arg, conn, SPOKEI_LINK_EVENT_READONLY);
+}
+
+static void deliver_readonly(struct spokei_conn *conn, const struct spokei_message *message)
 {
 	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_READONLY_READ);
 	if (conn->readonly)
 		return;
+	if (message->id == SPOKEI_CONN_ASIDE) {
+		step_aside(conn);
+		return;
+	}
 	conn->readonly = true;
 	conn->ending |= conn->link->connects;
 	spokei_conn_fail_unsent(conn, SPOKE_EREFUSED);
@@ -343,12 +358,13 @@ static void deliver_writable(struct spokei_conn *conn)
 {
 	const struct spoke_engine *engine = spokei_conn_engine(conn);
 
-	if (!conn->readonly || conn->state != SPOKEI_CONN_OPEN)
+	if ((!conn->readonly && !conn->away) || conn->state != SPOKEI_CONN_OPEN)
 		return;
 	/* Users are notified each time, up to a limit for a peer that toggles READONLY. */
-	if (count_in_minute(&conn->writables, engine->begin_ns) >= WRITABLES_MAX)
+	if (conn->readonly && count_in_minute(&conn->writables, engine->begin_ns) >= WRITABLES_MAX)
 		return;
 	conn->readonly = false;
+	conn->away = false;
 	conn->ending = false;
 	/* The next READONLY is answered too, unless the peer does not read these answers. */
 	if (spokei_outlet_len(&conn->out) == 0)
@@ -419,7 +435,7 @@ static SPOKEI_NOINLINE void deliver_event(struct spokei_conn *conn,
 		slim(conn);
 		return;
 	case SPOKEI_READONLY:
-		deliver_readonly(conn);
+		deliver_readonly(conn, message);
 		return;
 	case SPOKEI_WRITABLE:
 		deliver_writable(conn);

@@ -18,7 +18,8 @@
  * Requests must name the server by an address in digits or as localhost, e.g.
  * http://127.0.0.1:9090/, or by a name of the option `hosts`. Other names are refused, because a
  * foreign web page could read through them (DNS rebinding). Reading changes nothing; the actions
- * that the program offers need POST /act/NAME and the token.
+ * that the program offers need POST /act/NAME and the token. "offline" and "online" are such
+ * actions of every engine with providers: see spoke_provider_offline().
  */
 #ifndef SPOKE_ADMIN_H
 #define SPOKE_ADMIN_H

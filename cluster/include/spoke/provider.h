@@ -136,6 +136,11 @@ struct spoke_provider_options {
 	 * The file has the key in its first line, and only its owner may read it. NULL: none. */
 	const char *access_id;
 	const char *access_secret_file;
+	/* The provider begins as after spoke_provider_offline(). */
+	bool offline;
+	/* The provider begins offline, and is online after this time, unless it is told before. 0:
+	 * online at once. */
+	uint64_t register_delay_ns;
 };
 
 /* Makes a provider without services and addresses. Returns 0; ERANGE, EINVAL, ESYNTAX, EUNSUPPORTED
@@ -258,12 +263,27 @@ SPOKE_API SPOKE_MUST_USE int spoke_provider_join(struct spoke_provider *provider
 SPOKE_API size_t spoke_provider_address(const struct spoke_provider *provider, size_t index,
 					char *text, size_t size);
 
+/*
+ * Steps aside: the provider is withdrawn from its registry, and its consumers, spoke's and Java's,
+ * are told to prefer others (READONLY). It goes on to listen and to answer; connections stay.
+ * spoke_provider_online() takes this back (WRITABLE): it is published again, and its warm-up
+ * begins again. Consumers of MessagePack-RPC and HTTP have no such notice; see /ready of the admin
+ * page. Providers that have joined are told one by one.
+ *
+ * Return 0, also if nothing changes; ECLOSED (the provider drains, or has ended) or EFORKED.
+ */
+SPOKE_API SPOKE_MUST_USE int spoke_provider_offline(struct spoke_provider *provider);
+SPOKE_API SPOKE_MUST_USE int spoke_provider_online(struct spoke_provider *provider);
+
+/* Returns whether the provider is online. */
+SPOKE_API bool spoke_provider_is_online(const struct spoke_provider *provider);
+
 /* Returns the present number of connections. */
 SPOKE_API size_t spoke_provider_connections(const struct spoke_provider *provider);
 
 /* Returns the number of entries that are published in the registry now. *ret_wanted, if not NULL,
  * is set to the intended number: one for each service and address. Both are 0 without a registry,
- * during a drain, and on another thread than the engine's. */
+ * while it is offline or drains, and on another thread than the engine's. */
 SPOKE_API size_t spoke_provider_registered(const struct spoke_provider *provider,
 					   size_t *ret_wanted);
 

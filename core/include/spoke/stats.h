@@ -169,7 +169,8 @@ struct spoke_histogram;
 	X(REPEATS_REFUSED, repeats_refused,                                                        \
 	  "requests with an id that was refused for what dedupe knows, or not any more")           \
 	X(REPEATS_FORGOTTEN, repeats_forgotten,                                                    \
-	  "requests that dedupe forgot before their time, because there was no room")
+	  "requests that dedupe forgot before their time, because there was no room")              \
+	X(WRITABLE_WRITTEN, writable_written, "notices sent that this side takes calls again")
 
 /* The counters as constants: SPOKE_STAT_BYTES_READ and so on. */
 enum spoke_stat {

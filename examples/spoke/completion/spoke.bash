@@ -3,7 +3,7 @@
 _spoke() {
 	local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
 	local verb=${COMP_WORDS[1]} options= schemes=
-	local verbs="call serve bench ping top ls watch tap lock comet certs config help"
+	local verbs="call serve bench ping top ls watch tap lock comet certs offline online config help"
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
@@ -51,6 +51,8 @@ _spoke() {
 	lock) options="--wait --ttl --grace --list --break --yes --config --json --quiet --verbose --plain --help" ;;
 	comet) options="--check --admin --quiet --plain --help" ;;
 	certs) options="--name --days --ed25519 --p256 --for --plain --help" ;;
+	offline) options="--token --token-file --timeout --plain --help" ;;
+	online) options="--token --token-file --timeout --plain --help" ;;
 	config) options="--check --explain --man --plain --help" ;;
 	help)
 		mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$current")

@@ -391,6 +391,49 @@ TEST(provider_is_ready_once_it_listens)
 	expect("/ready", 200, "ready\n");
 }
 
+static const char *act(const char *path)
+{
+	static char request[256];
+
+	(void)snprintf(request, sizeof(request),
+		       "POST /act/%s HTTP/1.1\r\n" ADMINRIG_HOST ADMINRIG_BEARER
+		       "Content-Length: 0\r\n\r\n",
+		       path);
+	return adminrig_ask(request);
+}
+
+TEST(offline_provider_is_not_ready)
+{
+	struct spoke_provider *provider = make_provider(NULL);
+
+	assert_int_equal(spoke_provider_listen(provider, PLACE), SPOKE_OK);
+	expect("/ready", 200, "ready\n");
+	assert_has(act("offline"), "HTTP/1.1 202 ");
+	assert_false(spoke_provider_is_online(provider));
+	expect("/ready", 503, "provider 1 is offline\n");
+	expect("/live", 200, "alive\n");
+	assert_has(adminrig_ask(GET("/status")), "\"offline\":true");
+	assert_has(act("online"), "HTTP/1.1 202 ");
+	assert_true(spoke_provider_is_online(provider));
+	expect("/ready", 200, "ready\n");
+	assert_has(adminrig_ask(GET("/status")), "\"offline\":false");
+}
+
+TEST(stepping_aside_needs_token_and_provider)
+{
+	static const char without[] = "POST /act/offline HTTP/1.1\r\n" ADMINRIG_HOST
+				      "Content-Length: 0\r\n\r\n";
+	static const char list[] = "GET /act HTTP/1.1\r\n" ADMINRIG_HOST ADMINRIG_BEARER "\r\n";
+	struct spoke_provider *provider;
+
+	assert_has(act("offline"), "HTTP/1.1 404 ");
+	assert_null(strstr(adminrig_ask(list), "offline"));
+	provider = make_provider(NULL);
+	assert_has(adminrig_ask(list), "\"name\":\"offline\"");
+	assert_int_equal(adminrig_status(without), 401);
+	assert_true(spoke_provider_is_online(provider));
+}
+
 TEST(draining_engine_is_alive_but_not_ready)
 {
 	struct spoke_request *held = NULL;

@@ -100,6 +100,76 @@ TEST(service_url_has_the_form_of_dubbo)
 	assert_string_equal(fakereg_first(ECHO), expected);
 }
 
+TEST(offline_provider_is_withdrawn_and_warms_up_again)
+{
+	size_t wanted;
+	char before[512];
+
+	provide(NULL);
+	add(ECHO, NULL, NULL);
+	listen_at(HERE);
+	keeperrig_pass(10 * MS);
+	(void)snprintf(before, sizeof(before), "%s", fakereg_first(ECHO));
+	assert_int_equal(spoke_provider_offline(registered), SPOKE_OK);
+	add("demo.More", NULL, NULL);
+	keeperrig_pass(3 * SECOND);
+	assert_int_equal(fakereg_listed(ECHO), 0);
+	assert_int_equal(fakereg_listed("demo.More"), 0);
+	assert_int_equal(spoke_provider_registered(registered, &wanted), 0);
+	assert_int_equal(wanted, 0);
+	assert_int_equal(spoke_provider_online(registered), SPOKE_OK);
+	keeperrig_pass(10 * MS);
+	assert_int_equal(fakereg_listed(ECHO), 1);
+	assert_int_equal(fakereg_listed("demo.More"), 1);
+	assert_string_not_equal(fakereg_first(ECHO), before);
+	assert_non_null(strstr(fakereg_first(ECHO), "timestamp=176722560401"));
+	assert_int_equal(spoke_provider_registered(registered, &wanted), 2);
+	assert_int_equal(wanted, 2);
+}
+
+TEST(provider_that_comes_back_at_once_is_listed_once)
+{
+	provide(NULL);
+	add(ECHO, NULL, NULL);
+	listen_at(HERE);
+	keeperrig_pass(10 * MS);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(spoke_provider_offline(registered), SPOKE_OK);
+		assert_int_equal(spoke_provider_online(registered), SPOKE_OK);
+		keeperrig_pass(i * MS);
+	}
+	keeperrig_pass(10 * MS);
+	assert_int_equal(fakereg_listed(ECHO), 1);
+}
+
+TEST(provider_that_begins_offline_is_listed_when_online)
+{
+	const struct spoke_provider_options options = { .offline = true,
+							.register_delay_ns = 10 * MS };
+
+	provide(&options);
+	add(ECHO, NULL, NULL);
+	listen_at(HERE);
+	keeperrig_pass(SECOND);
+	assert_int_equal(fakereg_listed(ECHO), 0);
+	assert_int_equal(spoke_provider_online(registered), SPOKE_OK);
+	keeperrig_pass(10 * MS);
+	assert_int_equal(fakereg_listed(ECHO), 1);
+}
+
+TEST(register_delay_postpones_publication)
+{
+	const struct spoke_provider_options options = { .register_delay_ns = 5 * SECOND };
+
+	provide(&options);
+	add(ECHO, NULL, NULL);
+	listen_at(HERE);
+	keeperrig_pass(4 * SECOND);
+	assert_int_equal(fakereg_listed(ECHO), 0);
+	keeperrig_pass(2 * SECOND);
+	assert_int_equal(fakereg_listed(ECHO), 1);
+}
+
 TEST(unset_options_are_omitted_or_default)
 {
 	const struct spoke_handler any[] = { { .handle = answer },
