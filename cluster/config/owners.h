@@ -46,9 +46,14 @@ struct spokei_directory_settings {
 	uint32_t endpoints_max;  /* of a registry's list */
 	uint32_t eject_failures; /* consecutive failures that eject an endpoint; 0: never */
 	uint64_t eject_ns;       /* duration of the first ejection; later ones last longer */
-	bool lazy;               /* connect on the first call */
-	bool local_path;         /* connect to providers of this host by their paths */
-	bool protects;           /* ignore a list without any endpoint */
+	uint32_t eject_errors;   /* percent of failures that ejects one; 0: never */
+	uint32_t eject_calls;    /* attempts that are needed for this or the next */
+	uint64_t eject_interval_ns;
+	uint32_t eject_latency; /* times the mean of the others that ejects one; 0: never */
+	uint32_t eject_share;   /* percent of the endpoints that these two eject at most */
+	bool lazy;              /* connect on the first call */
+	bool local_path;        /* connect to providers of this host by their paths */
+	bool protects;          /* ignore a list without any endpoint */
 };
 
 #endif

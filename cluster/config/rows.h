@@ -146,6 +146,26 @@ SETTING(EJECT_FAILURES, "eject.failures", COUNT, CONSUMER,
 SETTING(EJECT_TIME, "eject.time", DURATION, CONSUMER, "duration of the first ejection",
 	LIVE, RANGE(SPOKEI_PERIOD_MIN_NS, NS_PER_H), PRESET(10 * NS_PER_S),
 	FIELDS(AT(DIRECTORY, eject_ns)))
+SETTING(EJECT_ERRORS, "eject.errors", COUNT, CONSUMER,
+	"percentage of failures in eject.interval that ejects a provider; 0: none does",
+	LIVE, RANGE(0, 100), PRESET(50),
+	FIELDS(AT(DIRECTORY, eject_errors)))
+SETTING(EJECT_LATENCY, "eject.latency", COUNT, CONSUMER,
+	"a provider is ejected that takes this many times as long as the others; 0: none is",
+	LIVE, RANGE(0, 1000),
+	FIELDS(AT(DIRECTORY, eject_latency)))
+SETTING(EJECT_CALLS, "eject.calls", COUNT, CONSUMER,
+	"attempts in eject.interval before errors and latency eject a provider",
+	LIVE, RANGE(1, 1000000), PRESET(20),
+	FIELDS(AT(DIRECTORY, eject_calls)))
+SETTING(EJECT_INTERVAL, "eject.interval", DURATION, CONSUMER,
+	"interval in which errors and attempts are counted",
+	LIVE, RANGE(SPOKEI_PERIOD_MIN_NS, NS_PER_H), PRESET(10 * NS_PER_S),
+	FIELDS(AT(DIRECTORY, eject_interval_ns)))
+SETTING(EJECT_SHARE, "eject.share", COUNT, CONSUMER,
+	"percentage of the providers, at least one, that errors and latency eject at once",
+	LIVE, RANGE(1, 100), PRESET(30),
+	FIELDS(AT(DIRECTORY, eject_share)))
 SETTING(REGISTRY_RETRY_PERIOD, "registry.retry.period", DURATION, REGISTRY,
 	"pause before a retry at the registry",
 	RANGE(SPOKEI_PERIOD_MIN_NS, 24 * NS_PER_H), PRESET(5 * NS_PER_S),

@@ -34,17 +34,25 @@ struct spokei_directory_up {
 	int (*edit)(void *arg, const struct spoke_url *url, struct spoke_url *ret_url);
 };
 
+/* The response times of endpoints that are not ejected, in one round of looks. */
+struct spokei_means {
+	uint64_t sum_ns;
+	size_t count;
+};
+
 struct spokei_directory {
 	struct spoke_engine *engine;
 	struct spokei_endpoint
-		*sole;      /* the only listed endpoint, if it has one connection; else NULL */
-	uint64_t look_ns;   /* next change by time: all are looked at again from then on */
-	uint64_t next_ns;   /* next one of those that were looked at since */
-	size_t look_at;     /* next place to be looked at; 0: all were */
-	uint64_t dice;      /* state of its random numbers */
-	size_t turn;        /* next place in turn, without a balancer */
-	size_t usable;      /* places that can take a call */
-	bool stale;         /* there are `news`, or `all` is true */
+		*sole;    /* the only listed endpoint, if it has one connection; else NULL */
+	uint64_t look_ns; /* next change by time: all are looked at again from then on */
+	uint64_t next_ns; /* next one of those that were looked at since */
+	struct spokei_means means;      /* of the last round, for eject.latency ... */
+	struct spokei_means next_means; /* ... and of the present one */
+	size_t look_at;                 /* next place to be looked at; 0: all were */
+	uint64_t dice;                  /* state of its random numbers */
+	size_t turn;                    /* next place in turn, without a balancer */
+	size_t usable;                  /* places that can take a call */
+	bool stale;                     /* there are `news`, or `all` is true */
 	bool all;           /* all endpoints are to be looked at before the next choice */
 	bool barren;        /* no connected endpoint could take a call at the last refresh */
 	bool needs_service; /* an endpoint's wire requires the name of the service */

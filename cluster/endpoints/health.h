@@ -7,6 +7,7 @@
 #define SPOKEI_CLUSTER_ENDPOINTS_HEALTH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* --- score */
@@ -65,9 +66,11 @@ static inline uint64_t spokei_score_mean(const struct spokei_score *score, uint6
 }
 
 /*
- * --- outlier ejection: an endpoint is excluded after consecutive failures, for a time that grows
- * by 1.6 each time. After that one attempt (the probe) decides. Attempts that began before the
- * ejection do not count.
+ * --- outlier ejection: an endpoint is excluded after consecutive failures, or when too many of the
+ * attempts of an interval fail, or when it is much slower than the others; for a time that grows by
+ * 1.6 each time. After that one attempt (the probe) decides. Attempts that began before the
+ * ejection do not count. Refused attempts count neither as failures nor as answers: a provider that
+ * sheds load is no outlier, and the speed of a refusal says nothing.
  */
 
 #define SPOKEI_EJECT_CAP_NS UINT64_C(300000000000)
@@ -75,17 +78,31 @@ static inline uint64_t spokei_score_mean(const struct spokei_score *score, uint6
 struct spokei_eject_rule {
 	uint32_t failures; /* consecutive; 0: never ejected */
 	uint64_t first_ns; /* duration of the first ejection, with 20 % jitter */
+	uint32_t errors;   /* percent of the attempts of an interval; 0: never ejected for that */
+	uint32_t calls;    /* attempts that an interval has at least, before it is judged */
+	uint64_t interval_ns;
+	uint32_t latency; /* times the mean of the others; 0: never ejected for that */
+};
+
+/* The attempts of an interval. Zero-initialised: none has begun. */
+struct spokei_eject_window {
+	uint64_t begun_ns; /* 0: no interval */
+	uint64_t ended;    /* attempts that had ended when it began */
+	uint32_t failed;   /* since then */
 };
 
 /* Zero-initialised: not ejected. */
 struct spokei_eject {
-	uint32_t row;      /* consecutive failures */
-	uint32_t times;    /* ejections, minus one for each quiet period since */
-	bool aside;        /* ejected, until an attempt is answered */
-	bool probing;      /* the probe is in flight */
-	uint64_t since_ns; /* start of the ejection */
-	uint64_t until_ns; /* earliest time of the probe */
-	uint64_t calm_ns;  /* end of the current quiet period */
+	uint32_t row;                      /* consecutive failures */
+	uint32_t times;                    /* ejections, minus one for each quiet period since */
+	bool aside;                        /* ejected, until an attempt is answered */
+	bool probing;                      /* the probe is in flight */
+	uint64_t since_ns;                 /* start of the ejection */
+	uint64_t until_ns;                 /* earliest time of the probe */
+	uint64_t calm_ns;                  /* end of the current quiet period */
+	uint64_t ignored;                  /* attempts whose results did not matter */
+	struct spokei_eject_window errors; /* begins with a failure */
+	struct spokei_eject_window pace;   /* of answers, for their mean */
 };
 
 /* Returns whether the endpoint is excluded. */
@@ -105,6 +122,29 @@ static inline void spokei_eject_begun(struct spokei_eject *eject, uint64_t now_n
 bool spokei_eject_failed(struct spokei_eject *eject, const struct spokei_eject_rule *rule,
 			 uint64_t begun_ns, uint64_t now_ns, bool alone, uint64_t dice);
 
+/* Counts a failed attempt in its interval. `ended`: attempts that have ever ended, without the
+ * ignored ones, this one included. Returns whether the endpoint is to be ejected for its errors. */
+bool spokei_eject_rate(struct spokei_eject *eject, const struct spokei_eject_rule *rule,
+		       uint64_t ended, uint64_t now_ns);
+
+/* Returns whether the endpoint is to be ejected for its latency: `mean_ns` is that of its answers,
+ * `others_ns` that of the others, 0: not known. */
+bool spokei_eject_slow(struct spokei_eject *eject, const struct spokei_eject_rule *rule,
+		       uint64_t ended, uint64_t mean_ns, uint64_t others_ns, uint64_t now_ns);
+
+/* Ejects the endpoint for one of these two. */
+void spokei_eject_start(struct spokei_eject *eject, const struct spokei_eject_rule *rule,
+			uint64_t now_ns, uint64_t dice);
+
+/* Returns how many of `count` endpoints may be ejected at once for these two, if others are
+ * ejected: a share in percent, at least one. */
+static inline size_t spokei_eject_most(size_t count, uint32_t share)
+{
+	size_t most = count * share / 100;
+
+	return most > 0 ? most : 1;
+}
+
 /* Returns whether it is ejected, or was recently. If not, an answer ends the row of failures only.
  */
 static inline bool spokei_eject_remembers(const struct spokei_eject *eject)
@@ -120,6 +160,7 @@ bool spokei_eject_answered(struct spokei_eject *eject, const struct spokei_eject
 static inline void spokei_eject_over(struct spokei_eject *eject)
 {
 	eject->probing = false;
+	eject->ignored++;
 }
 
 /* Returns whether one more failure would eject the endpoint. */

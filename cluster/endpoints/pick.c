@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 
+#define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
 #define LOOK_NS UINT64_C(1000000000) /* how often growing weights are updated */
 #define LOOK_SLICE 512u              /* places that a choice looks at because of the time */
@@ -17,6 +18,98 @@
 #define ASKED_MAX 3u                 /* attempts of a balancer to choose an untried place */
 #define FEW_TRIED 8u                 /* up to here tried places are counted one by one */
 #define TOLD_MAX 128u                /* tried places that a balancer sees: the newest */
+
+/* --- outliers */
+
+static struct spokei_eject_rule rule_of(const struct spokei_directory *directory)
+{
+	const struct spokei_directory_settings *settings = &directory->settings;
+
+	return (struct spokei_eject_rule){
+		.failures = settings->eject_failures,
+		.first_ns = settings->eject_ns,
+		.errors = settings->eject_errors,
+		.calls = settings->eject_calls,
+		.interval_ns = settings->eject_interval_ns,
+		.latency = settings->eject_latency,
+	};
+}
+
+/* Returns a random number, which may be predictable. */
+static uint64_t dice_of(struct spokei_directory *directory)
+{
+	return spokei_mix_next(&directory->dice);
+}
+
+static bool is_alone(const struct spokei_directory *directory,
+		     const struct spokei_endpoint *endpoint)
+{
+	const struct spokei_candidates *candidates = &directory->candidates;
+
+	for (size_t i = 0; i < candidates->shown.count; i++) {
+		const struct spokei_endpoint *other = candidates->endpoints[i];
+
+		if (other != endpoint && !other->eject.aside &&
+		    spokei_endpoint_grade(other) != SPOKEI_GRADE_NONE)
+			return false;
+	}
+	return true;
+}
+
+/* Returns whether one more endpoint may be ejected for its errors or its latency. */
+static bool has_share_left(const struct spokei_directory *directory)
+{
+	const struct spokei_candidates *candidates = &directory->candidates;
+	size_t most = spokei_eject_most(candidates->shown.count, directory->settings.eject_share);
+	size_t aside = 0;
+
+	for (size_t i = 0; i < candidates->shown.count; i++)
+		aside += candidates->endpoints[i]->eject.aside;
+	return aside < most;
+}
+
+/* Ejects an endpoint for its errors or its latency, unless too few others remain. */
+static bool eject_outlier(struct spokei_directory *directory, struct spokei_endpoint *endpoint,
+			  const struct spokei_eject_rule *rule)
+{
+	if (!has_share_left(directory) || is_alone(directory, endpoint))
+		return false;
+	spokei_eject_start(&endpoint->eject, rule, directory->engine->begin_ns, dice_of(directory));
+	return true;
+}
+
+/* Returns the number of attempts that have ended with a result that counts. */
+static uint64_t count_ended(const struct spokei_endpoint *endpoint)
+{
+	return endpoint->calls - endpoint->actives - endpoint->eject.ignored;
+}
+
+static uint64_t ejected_ms(const struct spokei_endpoint *endpoint)
+{
+	return (endpoint->eject.until_ns - endpoint->engine->begin_ns) / MS;
+}
+
+/* Compares the response time of an endpoint with the mean of the others, as of the last round. */
+static void judge_latency(struct spokei_directory *directory, struct spokei_endpoint *endpoint,
+			  uint64_t mean_ns)
+{
+	const struct spokei_eject_rule rule = rule_of(directory);
+	const struct spokei_means *last = &directory->means;
+	uint64_t others_ns = 0;
+
+	if (endpoint->eject.aside || mean_ns == 0)
+		return;
+	if (last->count > 1 && last->sum_ns > mean_ns)
+		others_ns = (last->sum_ns - mean_ns) / (last->count - 1);
+	if (!spokei_eject_slow(&endpoint->eject, &rule, count_ended(endpoint), mean_ns, others_ns,
+			       directory->engine->begin_ns) ||
+	    !eject_outlier(directory, endpoint, &rule))
+		return;
+	spokei_event(endpoint->engine, SPOKE_ETIMEOUT,
+		     "%s: ejected for %" PRIu64 " ms, because its answers take %" PRIu64
+		     " us, and those of others %" PRIu64 " us",
+		     endpoint->name, ejected_ms(endpoint), mean_ns / US, others_ns / US);
+}
 
 /* --- health */
 
@@ -50,18 +143,24 @@ static uint64_t next_look(const struct spokei_endpoint *endpoint, bool changes, 
 }
 
 /* Updates the arrays for an endpoint, and the time of its next change. */
-static void look_at(struct spokei_directory *directory, const struct spokei_endpoint *endpoint)
+static void look_at(struct spokei_directory *directory, struct spokei_endpoint *endpoint)
 {
 	struct spokei_candidates *candidates = &directory->candidates;
 	uint64_t now_ns = directory->engine->begin_ns;
 	uint64_t mean_ns = spokei_score_mean(&endpoint->score, now_ns);
 	size_t place = endpoint->place;
-	uint8_t rank = rank_of(directory, endpoint);
 	uint64_t next_ns;
+	uint8_t rank;
 	bool grows;
 	uint32_t weight = spokei_endpoint_weight(endpoint, &grows);
 
-	next_ns = next_look(endpoint, grows || mean_ns > 0 || rank != SPOKEI_GRADE_READY, now_ns);
+	if (SPOKEI_UNLIKELY(directory->settings.eject_latency > 0))
+		judge_latency(directory, endpoint, mean_ns);
+	rank = rank_of(directory, endpoint);
+	next_ns = next_look(endpoint,
+			    grows || mean_ns > 0 || rank != SPOKEI_GRADE_READY ||
+				    directory->settings.eject_latency > 0,
+			    now_ns);
 	directory->look_ns = next_ns < directory->look_ns ? next_ns : directory->look_ns;
 	directory->next_ns = next_ns < directory->next_ns ? next_ns : directory->next_ns;
 	candidates->differs |= candidates->weights[place] != weight;
@@ -87,14 +186,26 @@ static void look_on(struct spokei_directory *directory, size_t count)
 {
 	const struct spokei_candidates *candidates = &directory->candidates;
 
-	if (directory->look_at == 0)
+	if (directory->look_at == 0) {
 		directory->next_ns = UINT64_MAX;
-	for (; count > 0 && directory->look_at < candidates->shown.count; count--)
-		look_at(directory, candidates->endpoints[directory->look_at++]);
+		directory->next_means = (struct spokei_means){ 0 };
+	}
+	for (; count > 0 && directory->look_at < candidates->shown.count; count--) {
+		struct spokei_endpoint *endpoint = candidates->endpoints[directory->look_at];
+		uint64_t mean_ns;
+
+		look_at(directory, endpoint);
+		mean_ns = candidates->means_ns[directory->look_at++];
+		if (mean_ns == 0 || endpoint->eject.aside)
+			continue;
+		directory->next_means.sum_ns += mean_ns;
+		directory->next_means.count++;
+	}
 	if (directory->look_at < candidates->shown.count)
 		return;
 	directory->look_at = 0;
 	directory->look_ns = directory->next_ns;
+	directory->means = directory->next_means;
 }
 
 /* Returns whether endpoints of this rank are connected. */
@@ -250,12 +361,6 @@ static size_t tell_tried(const struct spokei_directory *directory, const struct 
 			places[count++] = place;
 	}
 	return count;
-}
-
-/* Returns a random number, which may be predictable. */
-static uint64_t dice_of(struct spokei_directory *directory)
-{
-	return spokei_mix_next(&directory->dice);
 }
 
 /* Asks the balancer. Returns an able place or SPOKE_NO_ENDPOINT. */
@@ -512,34 +617,29 @@ static bool is_another_loss(struct spokei_endpoint *endpoint)
 	return false;
 }
 
-static bool is_alone(const struct spokei_directory *directory,
-		     const struct spokei_endpoint *endpoint)
-{
-	const struct spokei_candidates *candidates = &directory->candidates;
-
-	for (size_t i = 0; i < candidates->shown.count; i++) {
-		const struct spokei_endpoint *other = candidates->endpoints[i];
-
-		if (other != endpoint && !other->eject.aside &&
-		    spokei_endpoint_grade(other) != SPOKEI_GRADE_NONE)
-			return false;
-	}
-	return true;
-}
-
 static void count_failure(struct spokei_endpoint *endpoint, int error, uint64_t begun_ns)
 {
 	struct spokei_directory *directory = endpoint->directory;
-	const struct spokei_eject_rule rule = { directory->settings.eject_failures,
-						directory->settings.eject_ns };
+	const struct spokei_eject_rule rule = rule_of(directory);
+	struct spokei_eject *eject = &endpoint->eject;
 	uint64_t now_ns = endpoint->engine->begin_ns;
-	bool alone = spokei_eject_near(&endpoint->eject, &rule) && is_alone(directory, endpoint);
+	uint64_t ended = count_ended(endpoint);
+	bool alone = spokei_eject_near(eject, &rule) && is_alone(directory, endpoint);
+	bool rated = spokei_eject_rate(eject, &rule, ended, now_ns);
 
-	if (!spokei_eject_failed(&endpoint->eject, &rule, begun_ns, now_ns, alone,
-				 dice_of(directory)))
+	if (spokei_eject_failed(eject, &rule, begun_ns, now_ns, alone, dice_of(directory))) {
+		spokei_event(endpoint->engine, error,
+			     "%s: ejected after failures for %" PRIu64 " ms", endpoint->name,
+			     ejected_ms(endpoint));
+	} else if (rated && eject_outlier(directory, endpoint, &rule)) {
+		spokei_event(endpoint->engine, error,
+			     "%s: ejected for %" PRIu64 " ms after %" PRIu32 " failures of %" PRIu64
+			     " attempts",
+			     endpoint->name, ejected_ms(endpoint), eject->errors.failed,
+			     ended - eject->errors.ended);
+	} else {
 		return;
-	spokei_event(endpoint->engine, error, "%s: ejected after failures for %" PRIu64 " ms",
-		     endpoint->name, (endpoint->eject.until_ns - now_ns) / MS);
+	}
 	spokei_directory_note(endpoint);
 }
 
@@ -547,8 +647,7 @@ static void count_failure(struct spokei_endpoint *endpoint, int error, uint64_t 
 static SPOKEI_NOINLINE void readmit(struct spokei_endpoint *endpoint, uint64_t begun_ns)
 {
 	struct spokei_directory *directory = endpoint->directory;
-	const struct spokei_eject_rule rule = { directory->settings.eject_failures,
-						directory->settings.eject_ns };
+	const struct spokei_eject_rule rule = rule_of(directory);
 
 	if (!spokei_eject_answered(&endpoint->eject, &rule, begun_ns, endpoint->engine->begin_ns))
 		return;

@@ -81,8 +81,12 @@ static void print_parameters(const struct sim_consumer *consumer, char *text, si
 {
 	const struct sim_calls_plan *plan = &consumer->plan->calls;
 
-	(void)snprintf(text, size, "?eject.failures=%u&eject.time=%ums&registry.retry.period=%ums",
-		       plan->eject_failures, (unsigned)(plan->eject_ns / MS) + 10,
+	(void)snprintf(text, size,
+		       "?eject.failures=%u&eject.errors=%u&eject.calls=%u&eject.latency=%u&eject."
+		       "time=%ums&registry.retry.period=%ums",
+		       plan->eject_failures, plan->eject_failures ? 40 + plan->eject_failures : 0,
+		       1 + plan->eject_failures, plan->eject_failures % 4 == 1 ? 3u : 0,
+		       (unsigned)(plan->eject_ns / MS) + 10,
 		       (unsigned)(consumer->process.world->plan->registry_retry_ns / MS));
 }
 

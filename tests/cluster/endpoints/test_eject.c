@@ -115,6 +115,100 @@ TEST(no_rule_means_no_ejection)
 		assert_false(spokei_eject_failed(&eject, &none, SECOND, SECOND, false, DICE));
 }
 
+/* --- rates */
+
+static const struct spokei_eject_rule rates = {
+	.first_ns = SECOND,
+	.errors = 50,
+	.calls = 10,
+	.interval_ns = 10 * SECOND,
+	.latency = 4,
+};
+
+/* Counts failures and successes in turn, `failures` of ten attempts. Returns after how many
+ * attempts the endpoint was to be ejected; 0: never. */
+static uint64_t rate(struct spokei_eject *eject, unsigned failures, unsigned attempts,
+		     uint64_t pause_ns)
+{
+	uint64_t now_ns = SECOND;
+
+	for (uint64_t ended = 1; ended <= attempts; ended++, now_ns += pause_ns)
+		if (ended % 10 < failures && spokei_eject_rate(eject, &rates, ended, now_ns))
+			return ended;
+	return 0;
+}
+
+TEST(rate_of_errors_ejects_after_enough_attempts)
+{
+	struct spokei_eject eject = { .row = 0 };
+
+	assert_int_equal(rate(&eject, 10, 1000, 0), 10);
+	eject = (struct spokei_eject){ .row = 0 };
+	assert_in_range(rate(&eject, 6, 1000, 0), 10, 20);
+	eject = (struct spokei_eject){ .row = 0 };
+	assert_int_equal(rate(&eject, 3, 1000, 0), 0);
+}
+
+TEST(few_attempts_have_no_rate)
+{
+	struct spokei_eject eject = { .row = 0 };
+
+	assert_int_equal(rate(&eject, 10, 9, 0), 0);
+	/* Each interval is judged by itself. */
+	eject = (struct spokei_eject){ .row = 0 };
+	assert_int_equal(rate(&eject, 10, 1000, 2 * SECOND), 0);
+}
+
+TEST(interval_begins_with_a_failure_after_successes)
+{
+	struct spokei_eject eject = { .row = 0 };
+
+	for (uint64_t i = 1; i < 10; i++)
+		assert_false(spokei_eject_rate(&eject, &rates, 1000000 + i, i * SECOND));
+	assert_true(spokei_eject_rate(&eject, &rates, 1000010, 10 * SECOND));
+	eject = (struct spokei_eject){ .row = 0 };
+	assert_false(spokei_eject_rate(&eject, &rates, 1000001, SECOND));
+	assert_false(spokei_eject_rate(&eject, &rates, 1000100, 2 * SECOND));
+}
+
+TEST(ejection_begins_a_new_interval)
+{
+	struct spokei_eject eject = { .row = 0 };
+
+	assert_int_equal(rate(&eject, 10, 1000, 0), 10);
+	spokei_eject_start(&eject, &rates, SECOND, DICE);
+	assert_near(pause_of(&eject), SECOND);
+	assert_false(spokei_eject_rate(&eject, &rates, 11, 2 * SECOND));
+	spokei_eject_begun(&eject, eject.until_ns);
+	assert_true(spokei_eject_answered(&eject, &rates, eject.until_ns, eject.until_ns));
+	assert_false(spokei_eject_rate(&eject, &rates, 13, eject.until_ns));
+}
+
+TEST(latency_of_many_times_that_of_others_ejects)
+{
+	struct spokei_eject eject = { .row = 0 };
+	uint64_t now_ns = SECOND;
+
+	assert_false(spokei_eject_slow(&eject, &rates, 100, 4000, 1000, now_ns));
+	assert_false(spokei_eject_slow(&eject, &rates, 109, 4000, 1000, now_ns));
+	assert_false(spokei_eject_slow(&eject, &rates, 110, 3999, 1000, now_ns));
+	assert_false(spokei_eject_slow(&eject, &rates, 110, 4000, 0, now_ns));
+	assert_true(spokei_eject_slow(&eject, &rates, 110, 4000, 1000, now_ns));
+	/* The next interval needs answers of its own. */
+	assert_false(spokei_eject_slow(&eject, &rates, 200, 4000, 1000, now_ns + 10 * SECOND));
+	eject.aside = true;
+	assert_false(spokei_eject_slow(&eject, &rates, 300, 4000, 1000, now_ns + 10 * SECOND));
+}
+
+TEST(share_of_ejected_endpoints_is_bounded_and_at_least_one)
+{
+	assert_int_equal(spokei_eject_most(1, 30), 1);
+	assert_int_equal(spokei_eject_most(3, 30), 1);
+	assert_int_equal(spokei_eject_most(10, 30), 3);
+	assert_int_equal(spokei_eject_most(10, 100), 10);
+	assert_int_equal(spokei_eject_most(65536, 1), 655);
+}
+
 /* --- scores */
 
 TEST(newest_response_times_have_most_weight)
