@@ -202,13 +202,14 @@ static void delay_over(struct spoke_alarm *alarm)
 /* Decides whether the provider begins offline. Returns 0 or the error of an alarm. */
 static int begin_offline(struct spoke_provider *provider)
 {
-	const struct spokei_key_values *values = &provider->settings->keys.in_force;
-	uint64_t delay_ns = values->of[SPOKEI_KEY_REGISTER_DELAY];
+	const struct spokei_settings *keys = &provider->settings->keys;
+	bool online = spokei_settings_number(keys, SPOKEI_KEY_ONLINE) != 0;
+	uint64_t delay_ns = spokei_settings_number(keys, SPOKEI_KEY_REGISTER_DELAY);
 
-	if (values->of[SPOKEI_KEY_ONLINE] != 0 && delay_ns == 0)
+	if (online && delay_ns == 0)
 		return SPOKE_OK;
 	withdraw(provider);
-	if (values->of[SPOKEI_KEY_ONLINE] == 0)
+	if (!online)
 		return SPOKE_OK;
 	return spoke_alarm_after(provider->engine, &provider->delay, delay_ns, delay_over);
 }

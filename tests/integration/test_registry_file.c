@@ -168,3 +168,44 @@ TEST(stopped_provider_stays_listed)
 	until_lines(1, 1);
 	assert_ends_well(caller);
 }
+
+/* Lets a provider step aside until others have served a while, and come back. */
+static void step_aside(struct rig_process *member, struct rig_process *consumer)
+{
+	uint64_t served;
+
+	rig_tell(member, "offline");
+	(void)rig_wait(member, "offline 0");
+	rig_until(member, "registered", "registered 0 of 0");
+	rig_until_ready(consumer, MEMBERS - 1);
+	served = rig_stat(member, "requests");
+	rig_until_stat(consumer, "calls_ok", rig_stat(consumer, "calls_ok") + 200);
+	assert_int_equal(rig_stat(member, "requests"), served);
+	rig_tell(member, "online");
+	(void)rig_wait(member, "online 0");
+	rig_until(member, "registered", "registered 1 of 1");
+	rig_until_ready(consumer, MEMBERS);
+	rig_until_stat(member, "requests", served + 10);
+}
+
+/* Each call has one attempt, so none is saved by a retry. */
+TEST(providers_step_aside_in_turn_without_a_failed_call)
+{
+	struct rig_process *consumer;
+	struct rig_table table;
+
+	start_all();
+	consumer = rig_consumer(NULL,
+				"url=consumer://any/demo.EchoService?cluster=failfast "
+				"registry=file://%s every=2 timeout=30000",
+				path);
+	rig_until_ready(consumer, MEMBERS);
+	rig_until_stat(consumer, "calls_ok", 100);
+	for (unsigned i = 0; i < MEMBERS; i++)
+		step_aside(members[i], consumer);
+	table = assert_all_ended_once(consumer);
+	assert_int_equal(table.not_taken, 0);
+	assert_int_equal(table.ok, table.taken);
+	assert_ends_well(consumer);
+	assert_ends_well(caller);
+}

@@ -269,7 +269,7 @@ static void draw_steps(struct sim_plan *plan)
 	plan->step_every_ns = sim_magnitude(&dice, 10 * MS, SECOND);
 	for (unsigned i = 0; i < plan->provider_count; i++)
 		if (sim_chance(&dice, 300))
-			plan->providers[i].delay_ns = sim_magnitude(&dice, MS, 500 * MS);
+			plan->providers[i].delay_ns = sim_magnitude(&dice, 10 * MS, 500 * MS);
 }
 
 static void draw_registry(struct sim_dice *dice, struct sim_plan *plan)

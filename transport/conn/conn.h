@@ -225,7 +225,7 @@ struct spokei_conn {
 	uint8_t paused; /* SPOKEI_PAUSED_... bits; no message is delivered meanwhile */
 	bool doubted;   /* the peer was silent before, and has not answered since */
 	bool readonly;  /* the peer accepts no more requests and sends none */
-	bool away;      /* the peer has stepped aside */
+	bool away;      /* the peer has stepped aside, or is read only: calls go elsewhere */
 	/* It ends with its last call or request: it is FINISHING, or the peer of a consumer sent
 	 * READONLY and waits for the connection's end. */
 	bool ending;
@@ -473,8 +473,8 @@ static inline bool spokei_conn_suspect(const struct spokei_conn *conn)
 /* Returns whether nothing speaks against a call: it is open, and its peer was never silent. */
 static inline bool spokei_conn_is_ready(const struct spokei_conn *conn)
 {
-	return conn->state == SPOKEI_CONN_OPEN && !spokei_conn_unwritable(conn) &&
-	       !conn->readonly && !conn->away && !conn->doubted && !spokei_conn_suspect(conn);
+	return conn->state == SPOKEI_CONN_OPEN && !spokei_conn_unwritable(conn) && !conn->away &&
+	       !conn->doubted && !spokei_conn_suspect(conn);
 }
 
 /* Returns the time since its last byte, as of this turn; UINT64_MAX: none has arrived. */

@@ -345,6 +345,7 @@ static void deliver_readonly(struct spokei_conn *conn, const struct spokei_messa
 		return;
 	}
 	conn->readonly = true;
+	conn->away = true;
 	conn->ending |= conn->link->connects;
 	spokei_conn_fail_unsent(conn, SPOKE_EREFUSED);
 	if (conn->state == SPOKEI_CONN_CLOSED)
@@ -358,7 +359,7 @@ static void deliver_writable(struct spokei_conn *conn)
 {
 	const struct spoke_engine *engine = spokei_conn_engine(conn);
 
-	if ((!conn->readonly && !conn->away) || conn->state != SPOKEI_CONN_OPEN)
+	if (!conn->away || conn->state != SPOKEI_CONN_OPEN)
 		return;
 	/* Users are notified each time, up to a limit for a peer that toggles READONLY. */
 	if (conn->readonly && count_in_minute(&conn->writables, engine->begin_ns) >= WRITABLES_MAX)

@@ -99,7 +99,7 @@ enum spokei_grade spokei_connector_grade(const struct spokei_connector *connecto
 {
 	const struct spokei_conn *conn = spokei_connector_conn(connector);
 
-	if (conn == NULL || spokei_conn_unwritable(conn) || conn->readonly || conn->away)
+	if (conn == NULL || spokei_conn_unwritable(conn) || conn->away)
 		return SPOKEI_GRADE_NONE;
 	if (spokei_conn_is_opening(conn))
 		return SPOKEI_GRADE_CONNECTING;

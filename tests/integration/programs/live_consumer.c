@@ -2,7 +2,8 @@
 /*
  * A consumer for tests with real processes.
  *
- *     live_consumer url=URL [heartbeat=MS|off] [timeout=MS] [every=MS] [consumers=N]
+ *     live_consumer url=URL [registry=URL] [heartbeat=MS|off] [timeout=MS] [every=MS]
+ *                   [consumers=N]
  *
  * Calls "echo" every MS milliseconds (default: never), in turn on each of its consumers, and checks
  * that the answer is the argument. It serves pushes and prints them. Commands:
@@ -224,6 +225,7 @@ static int consume(struct one *one, char **argv)
 {
 	const struct spoke_consumer_options options = {
 		.url = live_argument(argv, "url"),
+		.registry = live_argument(argv, "registry"),
 		.timeout_ns = live_time(argv, "timeout"),
 		.heartbeat_ns = live_time(argv, "heartbeat"),
 		.changed = live_changed,

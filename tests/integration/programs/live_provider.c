@@ -15,6 +15,7 @@
  *     ask N         pushes to every consumer, and prints the result of each push
  *     runs          prints the number of handler runs, and of different "spoke.id"
  *     registered    prints the number of its current registrations
+ *     offline, online  steps aside, comes back
  */
 #include "live.h"
 
@@ -209,6 +210,10 @@ static void obey(void *arg, const struct live_command *command)
 		say_runs(serving);
 	else if (strcmp(command->word, "registered") == 0)
 		say_registered(serving);
+	else if (strcmp(command->word, "offline") == 0)
+		live_say("offline %d", spoke_provider_offline(serving->provider));
+	else if (strcmp(command->word, "online") == 0)
+		live_say("online %d", spoke_provider_online(serving->provider));
 	else
 		live_say("what is %s?", command->word);
 }
