@@ -900,8 +900,10 @@ static enum entry enter(struct spoke_request *request, const struct spokei_filte
 		verdict = ask_filters(request, filters);
 	if (verdict.step == SPOKE_FILTER_GO_ON && route->dedupe && route->dedupe->table)
 		way = spokei_dedupe_check(request, route->dedupe, &verdict);
-	if (way == SPOKEI_DEDUPE_WAITS)
+	if (way == SPOKEI_DEDUPE_WAITS) {
+		request->asked = NULL;
 		return KEPT;
+	}
 	if (way == SPOKEI_DEDUPE_GOES_ON && verdict.step == SPOKE_FILTER_GO_ON && route->limit)
 		verdict = take_limit(request, route->limit, asked.text);
 	if (asked.entry)
