@@ -1127,6 +1127,8 @@ static bool is_followed(const struct spokei_retry_state *retry, enum spoke_polic
 	struct spoke_policy_history history = history_of(retry);
 	struct spoke_policy_verdict verdict;
 
+	if (caller->closed) /* calls that run may end, but no further attempt begins */
+		return false;
 	history.open--;
 	history.failed++;
 	history.last = fate;

@@ -48,6 +48,7 @@ struct sim_end {
 	uint64_t aside;     /* the same for the notice that the peer has stepped aside; 0: it has
 			       not, or is back */
 	bool aside_seen;
+	unsigned asides;          /* such notices that were read */
 	uint64_t guessed_ns;      /* when an answer was read to a request that was half written */
 	struct sim_excuse silent; /* when bytes arrived last, or the connection was established */
 	struct sim_excuse asked;  /* when patience_ns was set */

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BELOW 64u     /* ids below the first expected one: those of calls that waited before it */
-#define JUMP 1000000u /* a larger step is an invalid id */
+#define BELOW 64u       /* ids below the first expected one: those of calls that waited before it */
+#define ASIDES_MAX 100u /* in a minute; more are not believed */
+#define JUMP 1000000u   /* a larger step is an invalid id */
 
 enum {
 	STATUS_OK = 20,
@@ -95,7 +96,9 @@ static void request_sent(struct sim_end *end, const struct sim_frame *frame)
 		sim_violation(world, SIM_S19,
 			      "call %u is written on connection %u after READONLY was read",
 			      (unsigned)frame->number, stream->number);
-	if (end->aside && call->order > end->aside && !stream->tampered) {
+	/* A peer that steps aside and comes back without end is not believed any more. */
+	if (end->aside && end->asides < ASIDES_MAX && call->order > end->aside &&
+	    !stream->tampered) {
 		sim_violation(world, SIM_S54,
 			      "call %u is written on connection %u, whose provider has stepped "
 			      "aside",
@@ -304,6 +307,7 @@ void sim_ask_seen(struct sim_end *end, const struct sim_frame *frame)
 		break;
 	case SIM_ASIDE:
 		end->aside_seen = true;
+		end->asides++;
 		break;
 	case SIM_BACK:
 		end->aside_seen = false;
