@@ -187,8 +187,10 @@ static bool make_room(struct spokei_dedupe_table *table)
 static void make_key(const struct spokei_dedupe_method *method, struct spoke_span id,
 		     unsigned char key[sizeof(void *) + SPOKEI_DEDUPE_ID_MAX])
 {
-	memcpy(key, &method, sizeof(method));
-	memcpy(key + sizeof(method), id.data, id.len);
+	uintptr_t number = (uintptr_t)method;
+
+	memcpy(key, &number, sizeof(number));
+	memcpy(key + sizeof(number), id.data, id.len);
 }
 
 static enum spokei_dedupe_step decide_known(const struct spokei_dedupe_entry *entry,

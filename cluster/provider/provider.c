@@ -318,11 +318,12 @@ static void limit_route(struct spoke_provider *provider, const struct spokei_rou
 	if (route->limit)
 		spokei_limit_change(route->limit, spokei_keys_u32(&values, SPOKEI_KEY_EXECUTES),
 				    spokei_keys_u32(&values, SPOKEI_KEY_EXECUTES_TPS));
-	if (route->dedupe)
+	if (route->dedupe) {
 		spokei_dedupe_set(&provider->dedupe->table, route->dedupe,
 				  values.of[SPOKEI_KEY_DEDUPE],
 				  values.of[SPOKEI_KEY_DEDUPE_UNKNOWN] != 0,
 				  provider->engine->begin_ns);
+	}
 }
 
 static void limit_each(struct spoke_provider *provider)
