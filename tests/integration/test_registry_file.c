@@ -178,6 +178,8 @@ static void step_aside(struct rig_process *member, struct rig_process *consumer)
 	(void)rig_wait(member, "offline 0");
 	rig_until(member, "registered", "registered 0 of 0");
 	rig_until_ready(consumer, MEMBERS - 1);
+	/* No call is in flight for a moment, so the member has counted all that were sent to it. */
+	(void)rig_table(consumer);
 	served = rig_stat(member, "requests");
 	rig_until_stat(consumer, "calls_ok", rig_stat(consumer, "calls_ok") + 200);
 	assert_int_equal(rig_stat(member, "requests"), served);
@@ -193,6 +195,7 @@ TEST(providers_step_aside_in_turn_without_a_failed_call)
 {
 	struct rig_process *consumer;
 	struct rig_table table;
+	uint64_t not_taken;
 
 	start_all();
 	consumer = rig_consumer(NULL,
@@ -201,10 +204,12 @@ TEST(providers_step_aside_in_turn_without_a_failed_call)
 				path);
 	rig_until_ready(consumer, MEMBERS);
 	rig_until_stat(consumer, "calls_ok", 100);
+	/* Calls before the first list were refused. */
+	not_taken = rig_table(consumer).not_taken;
 	for (unsigned i = 0; i < MEMBERS; i++)
 		step_aside(members[i], consumer);
 	table = assert_all_ended_once(consumer);
-	assert_int_equal(table.not_taken, 0);
+	assert_int_equal(table.not_taken, not_taken);
 	assert_int_equal(table.ok, table.taken);
 	assert_ends_well(consumer);
 	assert_ends_well(caller);
