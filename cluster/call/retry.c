@@ -145,6 +145,9 @@ static void note_end(struct spokei_retry_state *retry, const struct spokei_outco
 	struct spokei_ending *ending = &retry->ending;
 
 	retry->last = fate;
+	retry->given_up = outcome->reply == NULL && retry->call->method->settings.attempt_ns == 0 &&
+			  (outcome->error == SPOKE_ETIMEOUT ||
+			   outcome->error == SPOKE_ETIMEOUT_UNSENT);
 	if (fate == SPOKE_FATE_OK) {
 		retry->ok++;
 		return;
@@ -458,6 +461,7 @@ static struct spoke_policy_history history_of(const struct spokei_retry_state *r
 		.last = retry->last,
 		.repeatable = is_repeatable(retry),
 		.deferred = spokei_retry_state_is_deferred(retry),
+		.given_up = retry->given_up,
 		.waited = retry->waited,
 		.left_ns = time_left(retry),
 		.retries = spokei_settings_retries(settings, policy),
@@ -1132,6 +1136,7 @@ static bool is_followed(const struct spokei_retry_state *retry, enum spoke_polic
 	history.open--;
 	history.failed++;
 	history.last = fate;
+	history.given_up = false;
 	verdict = retry->args.policy->next(&history);
 	return (verdict.step == SPOKE_STEP_SEND || verdict.step == SPOKE_STEP_WAIT) &&
 	       spokei_budget_has(&caller->budget, caller->engine->begin_ns);

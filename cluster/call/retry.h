@@ -104,6 +104,7 @@ struct spokei_retry_state {
 	struct spokei_fork *forks; /* freed when the call has ended */
 	bool fans_out;             /* several attempts were in flight at a time */
 	bool written;              /* an attempt was written: the request may have run */
+	bool given_up;             /* the last attempt has used up its part of the time */
 	bool was_unready;          /* the next attempt is the one that has waited for an endpoint */
 	bool waited;               /* it has paused since the last attempt, or that one is slow */
 	bool hedged;               /* a backup was begun */

@@ -57,7 +57,9 @@ const struct spoke_policy spoke_policy_failsafe = {
 };
 
 /* --- failover: a failed attempt is followed at once by an attempt at another provider, as long as
- * there is an untried one. An attempt that is slow is not given up, but gets a backup elsewhere. */
+ * there is an untried one. An attempt that has used up its part of the time was given up for such a
+ * provider. If that one is gone meanwhile, a tried one gets the next attempt: a call does not time
+ * out before its deadline. An attempt that is slow is not given up, but gets a backup elsewhere. */
 
 static bool may_follow(const struct spoke_policy_history *history)
 {
@@ -74,7 +76,8 @@ static bool may_follow(const struct spoke_policy_history *history)
 	default:
 		return false;
 	}
-	return history->begun <= history->retries && history->fresh > 0 && history->left_ns > 0;
+	return history->begun <= history->retries && (history->fresh > 0 || history->given_up) &&
+	       history->left_ns > 0;
 }
 
 /* Sends an attempt, which may get a backup if it is not the last one. */

@@ -56,6 +56,7 @@ struct spoke_policy_history {
 	enum spoke_policy_fate last; /* of the attempt that ended last */
 	bool repeatable;             /* a request that may have run may be sent again */
 	bool deferred;               /* the user has a ticket, or is about to get it */
+	bool given_up;               /* the last attempt had a part of the time, and used it up */
 	bool waited;                 /* a pause or a `wait_ns` has ended, and no attempt has begun
 				      * since */
 	uint64_t left_ns;            /* until the deadline */

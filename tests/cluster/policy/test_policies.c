@@ -251,10 +251,13 @@ TEST(failover_tries_each_once_and_before_deadline)
 {
 	static const struct row first = { 0, 0, 0, 0, NONE, SEND, 1 };
 	static const struct row over = { 1, 0, 0, 1, SAFE, FINISH, 0 };
+	static const struct row again = { 1, 0, 0, 1, SAFE, SEND, 1 };
 	struct spoke_policy_history history = history_of(&over);
 
 	history.fresh = 0;
 	check(&spoke_policy_failover, &over, &history);
+	history.given_up = true;
+	check(&spoke_policy_failover, &again, &history);
 	history = history_of(&over);
 	history.left_ns = 0;
 	check(&spoke_policy_failover, &over, &history);
