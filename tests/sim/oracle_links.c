@@ -306,6 +306,8 @@ void sim_link_changed(struct sim_process *process, const struct spoke_link_event
 		break;
 	case SPOKE_LINK_RECOVERED:
 		recover(end);
+		/* A later notice of the same read is noted when its event comes. */
+		end->aside = 0;
 		break;
 	case SPOKE_LINK_CLOSED:
 		if (event->error == SPOKE_ESILENT)
