@@ -71,6 +71,13 @@ static struct spoke_span from_hex(char *hex)
 	return copy_of(hex, len);
 }
 
+/* Empties the scratch, and gives back what earlier bodies have spent of its maximum. */
+static void renew_scratch(struct bench *bench)
+{
+	spokei_buffer_truncate(&bench->scratch, 0);
+	bench->scratch.max = SPOKE_VALUE_BYTES_MAX;
+}
+
 /* Translates a body once, and requires that the way back gives the same values. */
 static void add_body(struct bench *bench, enum spokei_codec_part part, struct spoke_span raw)
 {
@@ -79,7 +86,7 @@ static void add_body(struct bench *bench, enum spokei_codec_part part, struct sp
 
 	if (bench->count == BODIES_MAX)
 		die("too many bodies");
-	spokei_buffer_truncate(&bench->scratch, 0);
+	renew_scratch(bench);
 	spokei_buffer_truncate(&bench->out, 0);
 	if (body_read(&spokei_codec_hessian2, &limits, part, raw, &bench->scratch, &values) != 0)
 		die("body %zu cannot be read", bench->count);
@@ -88,7 +95,7 @@ static void add_body(struct bench *bench, enum spokei_codec_part part, struct sp
 	if (body_write(&spokei_codec_hessian2, part, body->values, &bench->out) != 0)
 		die("body %zu cannot be written", bench->count);
 	body->written = spokei_buffer_len(&bench->out);
-	spokei_buffer_truncate(&bench->scratch, 0);
+	renew_scratch(bench);
 	if (body_read(&spokei_codec_hessian2, &limits, part,
 		      (struct spoke_span){ spokei_buffer_data(&bench->out), body->written },
 		      &bench->scratch, &values) != 0 ||
@@ -123,7 +130,7 @@ static void decode_hessian2(struct bench *bench, const struct body *body)
 {
 	struct spoke_span values;
 
-	spokei_buffer_truncate(&bench->scratch, 0);
+	renew_scratch(bench);
 	if (body_read(&spokei_codec_hessian2, &limits, body->part, body->raw, &bench->scratch,
 		      &values) != 0 ||
 	    values.len != body->values.len)
