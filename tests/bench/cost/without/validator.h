@@ -6,6 +6,7 @@
 #include "core/value/shape.h"
 #include "tests/bench/cost/without/stands_for.h"
 #include "transport/wire/message.h"
+#include "transport/wire/skip.h" /* before it is replaced: it finds where values end */
 
 STANDS_FOR(spokei_attachments_check);
 STANDS_FOR(spokei_shape_len);
