@@ -32,8 +32,7 @@
 #define POOL_TOLD_NS (60000 * NS_PER_MS) /* ... at most once in this time */
 #define PEER_TEXT 128u                   /* bytes of an address */
 #define UNSENDABLE_TEXT 128u             /* bytes of an explanation */
-#define SHOWN 64u                        /* bytes of a name */
-/* ... of those in a long sentence */
+/* bytes of the names in a long sentence */
 #define SERVICE_SHOWN 44u
 #define METHOD_SHOWN 24u
 #define CLASS_SHOWN 44u
@@ -280,8 +279,7 @@ void spokei_request_forget(struct spoke_request *request, int error)
 
 /* --- answers that miss their callers
  *
- * The second one to a request, and an exception of a class that the caller may not know. The names
- * are gone with the message, unless the handler still runs.
+ * The second one to a request, and an exception of a class that the caller may not know.
  */
 
 /* Returns whether every consumer of Dubbo can read exceptions of the class, or of none. */
@@ -324,17 +322,13 @@ static void report_class(const struct spoke_request *request, const struct spoke
 
 static void report_second(struct spoke_request *request)
 {
-	const struct spokei_message *message = request->message;
-	char service[SHOWN];
-	char method[SHOWN];
+	char names[SPOKEI_FIGURES_TEXT];
 
-	(void)spokei_log_escape_end(service, sizeof(service), message->service.data,
-				    message->service.len);
-	(void)spokei_log_escape(method, sizeof(method), message->method.data, message->method.len);
+	spokei_figures_print(request->figures, names);
 	spokei_event(request->engine, SPOKE_ESTATE,
-		     "handler of \"%s\", method \"%s\", answers a request twice; only the first "
-		     "answer is sent, mend the handler",
-		     service, method);
+		     "handler of %s, answers a request twice; only the first answer is sent, mend "
+		     "the handler",
+		     names);
 }
 
 /* A handler on the pool leaves the event to the loop. */

@@ -15,7 +15,6 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define PAUSE_NS (100 * NS_PER_MS) /* after a request or a look, before the next look */
 #define PEER_TEXT 128u             /* bytes of an address */
-#define NAME_SHOWN 64u             /* ... of a name */
 
 /* Without a timer, as the wheel is full, the page still lists the request when it ends. */
 static void look_at(struct spokei_unanswered *unanswered, uint64_t due_ns)
@@ -37,20 +36,15 @@ static uint64_t due_of(const struct spoke_request *request)
 static void report(const struct spoke_request *request)
 {
 	struct spoke_engine *engine = request->engine;
-	const struct spokei_figures *figures = request->figures;
 	uint64_t age_ms = (engine->begin_ns - request->arrived_ns) / NS_PER_MS;
-	char service[NAME_SHOWN];
-	char method[NAME_SHOWN];
+	char names[SPOKEI_FIGURES_TEXT];
 	char peer[PEER_TEXT];
 
-	(void)spokei_log_escape_end(service, sizeof(service), figures->service,
-				    strlen(figures->service));
-	(void)spokei_log_escape(method, sizeof(method), figures->method, strlen(figures->method));
+	spokei_figures_print(request->figures, names);
 	(void)spoke_request_peer(request, peer, sizeof(peer));
 	spokei_log(engine->log, SPOKE_LOG_WARN, "provider", SPOKEI_LOG_CALL, engine->begin_ns,
-		   "the handler of \"%s\", method \"%s\", has not answered %s after %" PRIu64
-		   " ms (slow.after)",
-		   service, method, peer, age_ms);
+		   "the handler of %s, has not answered %s after %" PRIu64 " ms (slow.after)",
+		   names, peer, age_ms);
 }
 
 /* Returns when the next request of the connection is due. */

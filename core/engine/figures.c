@@ -5,6 +5,7 @@
 #include "core/base/log.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 /* --- counting */
 
@@ -147,26 +148,34 @@ const struct spokei_figures *spokei_figures_next(const struct spoke_engine *engi
 					: spoke_container_of(node, struct spokei_figures, node);
 }
 
-/* --- handlers that hold the loop */
-
-#define NS_PER_MS UINT64_C(1000000)
 #define NAME_SHOWN 64u /* bytes of a name */
 
-void spokei_figures_held(struct spoke_engine *engine, uint64_t now_ns)
+void spokei_figures_print(const struct spokei_figures *figures, char text[SPOKEI_FIGURES_TEXT])
 {
-	const struct spokei_figures *handler = engine->handler;
-	uint64_t held_ms = (now_ns - engine->handler_ns) / NS_PER_MS;
 	char service[NAME_SHOWN];
 	char method[NAME_SHOWN];
 
+	(void)spokei_log_escape_end(service, sizeof(service), figures->service,
+				    strlen(figures->service));
+	(void)spokei_log_escape(method, sizeof(method), figures->method, strlen(figures->method));
+	(void)snprintf(text, SPOKEI_FIGURES_TEXT, "\"%s\", method \"%s\"", service, method);
+}
+
+/* --- handlers that hold the loop */
+
+#define NS_PER_MS UINT64_C(1000000)
+
+void spokei_figures_held(struct spoke_engine *engine, uint64_t now_ns)
+{
+	uint64_t held_ms = (now_ns - engine->handler_ns) / NS_PER_MS;
+	char names[SPOKEI_FIGURES_TEXT];
+
 	spokei_count(engine, SPOKE_STAT_TURNS_HELD);
-	(void)spokei_log_escape_end(service, sizeof(service), handler->service,
-				    strlen(handler->service));
-	(void)spokei_log_escape(method, sizeof(method), handler->method, strlen(handler->method));
+	spokei_figures_print(engine->handler, names);
 	spokei_log(engine->log, SPOKE_LOG_WARN, "engine", SPOKEI_LOG_CALL, now_ns,
-		   "the handler of \"%s\", method \"%s\", held the loop for %" PRIu64
+		   "the handler of %s, held the loop for %" PRIu64
 		   " ms: reply later, or let it run on the pool (SPOKE_HANDLER_POOL)",
-		   service, method, held_ms);
+		   names, held_ms);
 }
 
 /* --- slow calls and requests */

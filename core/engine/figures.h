@@ -120,6 +120,11 @@ void spokei_figures_took(const struct spoke_engine *engine, enum spokei_figures_
 /* Frees all sets and lists, as the engine ends. */
 void spokei_figures_free_all(struct spoke_engine *engine);
 
+#define SPOKEI_FIGURES_TEXT 152u /* bytes of the names of a method, as below, with the NUL */
+
+/* Writes the names, escaped and cut: "demo.EchoService", method "echo". */
+void spokei_figures_print(const struct spokei_figures *figures, char text[SPOKEI_FIGURES_TEXT]);
+
 /* Reports that engine->handler has held the loop until now. */
 void spokei_figures_held(struct spoke_engine *engine, uint64_t now_ns);
 
