@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The demo echo cluster: three providers, two consumers, and two workers with a lease in Redis, each a
-# process. The demo freezes, kills and drains some of them and prints the events that the processes report.
+# process. The demo freezes, kills and drains some of them, has one step aside, and prints the events that they report.
 #
 #   sh examples/demo.sh [option...]                builds in build/demo and runs; --help lists the options
 #   sh examples/demo.sh --dubbo [option...]        with a provider and a consumer made with Node

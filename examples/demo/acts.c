@@ -11,6 +11,7 @@
 
 #define SILENT_BEATS 4  /* heartbeats to wait for while a connection has no calls */
 #define TASK_BYTES 2048 /* memory budget per failback task */
+#define SERVED_AGAIN 10 /* requests of a provider that is back */
 
 /* --- the beginning */
 
@@ -245,6 +246,61 @@ bool acts_play_kill(struct stage *stage)
 	       await_seen(consumer, TAG_CALM, calm + 1);
 }
 
+static bool await_pulse(const struct actor *consumer)
+{
+	return await_seen(consumer, TAG_PULSE, consumer->seen[TAG_PULSE] + 1);
+}
+
+/* Returns how many calls have failed, or lost their connection. */
+static uint64_t failures_of(const struct actor *consumer)
+{
+	return actor_count(consumer, COUNT_BROKEN) + actor_count(consumer, COUNT_FAILED) +
+	       actor_count(consumer, COUNT_REFUSED);
+}
+
+/* The notice may have crossed requests, which have been answered when the next second is over. */
+static bool check_aside(const struct actor *consumer, const struct actor *provider)
+{
+	uint64_t served;
+
+	if (!await_seen(consumer, TAG_READONLY, 1) || !await_pulse(consumer))
+		return false;
+	served = actor_count(provider, COUNT_SERVED);
+	if (!await_pulse(consumer))
+		return false;
+	return actor_count(provider, COUNT_SERVED) == served ||
+	       cast_trouble("%s got calls after it had stepped aside", provider->name);
+}
+
+static bool play_aside(struct stage *stage)
+{
+	struct actor *consumer = stage->consumer;
+	struct actor *provider = third_of(stage);
+	uint64_t failures = failures_of(consumer);
+	bool goes_on;
+
+	acts_head(stage, "The third provider steps aside under load: it leaves the registry, and "
+			 "consumers prefer others.\n"
+			 "   It keeps running, and comes back. No call fails.");
+	actor_watch(consumer, provider);
+	if (!await_mended(provider))
+		return false;
+	cast.pulses = true;
+	actor_step(provider, true);
+	goes_on = check_aside(consumer, provider);
+	if (goes_on) {
+		actor_step(provider, false);
+		goes_on = await_count(provider, COUNT_SERVED,
+				      actor_count(provider, COUNT_SERVED) + SERVED_AGAIN) &&
+			  await_pulse(consumer);
+	}
+	cast.pulses = false;
+	if (goes_on && failures_of(consumer) > failures)
+		return cast_trouble("calls of %s failed because %s stepped aside", consumer->name,
+				    provider->name);
+	return goes_on;
+}
+
 static bool play_drain(struct stage *stage)
 {
 	struct actor *consumer = stage->consumer;
@@ -277,7 +333,8 @@ bool acts_play(struct stage *stage)
 {
 	return begin(stage) && play_steady(stage) && acts_play_silence(stage) &&
 	       play_frozen_provider(stage) && play_frozen_consumer(stage) &&
-	       acts_play_kill(stage) && play_drain(stage) && acts_play_lease(stage);
+	       acts_play_kill(stage) && play_aside(stage) && play_drain(stage) &&
+	       acts_play_lease(stage);
 }
 
 bool acts_live(struct stage *stage, uint64_t end_ns)

@@ -107,6 +107,7 @@ bool await_count(const struct actor *actor, enum message_count count, uint64_t a
 		     count == COUNT_TIMED_OUT ? "has a request time out"
 		     : count == COUNT_BEATS   ? "receives heartbeats"
 		     : count == COUNT_WRITES  ? "writes under its lease"
+		     : count == COUNT_SERVED  ? "serves requests"
 					      : "tries calls again");
 }
 

@@ -78,6 +78,14 @@ void actor_tempt(struct actor *actor)
 	send_signal(actor, SIGUSR2);
 }
 
+void actor_step(struct actor *actor, bool aside)
+{
+	if (!await_mended(actor))
+		return;
+	story_did("has %s %s (SIGUSR1)", actor->name, aside ? "step aside" : "come back");
+	send_signal(actor, SIGUSR1);
+}
+
 void actor_end(struct actor *actor, bool announce)
 {
 	if (announce)

@@ -5,7 +5,8 @@
  *
  *     demo_provider <name> <service> <registry> <url to listen on> <heartbeat in ns> [<page>]
  *
- * <page> is the address of its admin page. SIGTERM drains the provider.
+ * <page> is the address of its admin page. SIGUSR1 has the provider step aside, and the next one
+ * come back. SIGTERM drains it.
  */
 #include "examples/demo/page.h"
 #include "examples/demo/secure.h"
@@ -15,6 +16,7 @@
 #include <spoke/signals.h>
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -26,6 +28,9 @@ static struct report report;
 static uint64_t known[PEERS]; /* handles of connections with known callers */
 static unsigned known_next;
 static uint64_t fence_seen; /* of the last write */
+static struct spoke_provider *provider;
+static struct spoke_signal stepper;
+static bool aside;
 
 /* Reports the name of the caller to the driver, once per connection. */
 static void introduce(struct spoke_request *request, struct spoke_value name)
@@ -83,6 +88,21 @@ static void write_entry(struct spoke_request *request, void *arg)
 	spoke_reply(request, name);
 }
 
+static void step(struct spoke_signal *signal)
+{
+	int error = aside ? spoke_provider_online(provider) : spoke_provider_offline(provider);
+
+	(void)signal;
+	if (error) {
+		(void)fprintf(stderr, "demo_provider: %s\n", spoke_strerror(error));
+		return;
+	}
+	aside = !aside;
+	report_event(&report, SPOKE_EVENT_OF_NONE, TAG_TOLD, 0, NULL, "%s",
+		     aside ? "steps aside: it is not listed any more, but answers requests"
+			   : "comes back: it is listed again");
+}
+
 /* New connections are reported by the consumer only. */
 static void changed(void *arg, const struct spoke_link_event *event)
 {
@@ -109,7 +129,6 @@ static int serve(struct spoke_engine *engine, struct spoke_fence *fence, char **
 		.filter_count = 1,
 	};
 	struct spoke_service_options service = { .name = argv[2] };
-	struct spoke_provider *provider;
 	char address[NAME];
 	int error;
 
@@ -126,6 +145,8 @@ static int serve(struct spoke_engine *engine, struct spoke_fence *fence, char **
 		error = spoke_provider_listen(provider, argv[4]);
 	if (!error)
 		error = spoke_engine_drain_on_signals(engine, DRAIN_NS);
+	if (!error)
+		error = spoke_signal_watch(engine, &stepper, SIGUSR1, step);
 	if (error) {
 		(void)fprintf(stderr, "%s: %s\n", argv[1], spoke_engine_why(engine));
 		return error;
