@@ -264,7 +264,8 @@ SETTING(FENCE_PROVEN, "fence.proven", BOOL, PROVIDER,
 	LIVE, RANGE(0, 1))
 
 /* Providers: requests. */
-SETTING(EXECUTES, "executes", COUNT, SERVED, "concurrent requests of a method; 0: no limit",
+SETTING(EXECUTES, "executes", CAP, SERVED,
+	"concurrent requests of a method; auto: those that can be answered in time; 0: no limit",
 	LIVE, RANGE(0, UINT32_MAX / 2))
 SETTING(EXECUTES_TPS, "executes.tps", COUNT, SERVED, "requests of a method per second; 0: no limit",
 	LIVE, RANGE(0, UINT32_MAX / 2))

@@ -507,6 +507,7 @@ static const char *const kinds[] = {
 	[SPOKEI_OPTION_DURATION] = "duration",
 	[SPOKEI_OPTION_SIZE] = "size",
 	[SPOKEI_OPTION_COUNT] = "count",
+	[SPOKEI_OPTION_CAP] = "count or auto",
 	[SPOKEI_OPTION_BOOL] = "boolean",
 	[SPOKEI_OPTION_NAME] = "name",
 	[SPOKEI_OPTION_TEXT] = "text",
@@ -519,7 +520,7 @@ static bool is_measure(enum spokei_option_kind kind)
 {
 	return kind == SPOKEI_OPTION_DURATION || kind == SPOKEI_OPTION_DELAY ||
 	       kind == SPOKEI_OPTION_SPIN || kind == SPOKEI_OPTION_SIZE ||
-	       kind == SPOKEI_OPTION_COUNT;
+	       kind == SPOKEI_OPTION_COUNT || kind == SPOKEI_OPTION_CAP;
 }
 
 static void print_range(const struct spokei_option *option, char *out, size_t size)

@@ -2,7 +2,8 @@
 /*
  * Limits a method's concurrency and rate. Pure: the caller passes the time. A consumer has one for
  * each of its methods (actives, per_second), a provider for each method that it serves (executes,
- * per_second). Embedded in its owner; on the engine's thread.
+ * per_second). Deadlines may limit the concurrency, too. Embedded in its owner; on the engine's
+ * thread.
  */
 #ifndef SPOKEI_CLUSTER_FILTER_LIMIT_H
 #define SPOKEI_CLUSTER_FILTER_LIMIT_H
@@ -12,6 +13,11 @@
 
 #include <spoke/value.h>
 
+struct spokei_admission;
+
+/* For the limit of concurrency: as many as can be answered in time. SPOKE_EXECUTES_AUTO. */
+#define SPOKEI_LIMIT_AUTO 4294967294u
+
 /* Zero-initialised: no limit. */
 struct spokei_limit {
 	bool is_set;         /* one of the two limits is not 0 */
@@ -19,6 +25,8 @@ struct spokei_limit {
 	uint32_t active_max; /* 0: no limit */
 	/* A rate of 0: no limit. Holds the tokens of one second, so a burst may use all of them. */
 	struct spokei_bucket bucket;
+	struct spokei_admission *room;      /* memory for `admission`; NULL: there is none */
+	struct spokei_admission *admission; /* decides by deadlines; NULL: none does */
 };
 
 /* Which limit is reached. */
@@ -26,12 +34,14 @@ enum spokei_limit_reached {
 	SPOKEI_LIMIT_FREE,
 	SPOKEI_LIMIT_ACTIVE,
 	SPOKEI_LIMIT_RATE,
+	SPOKEI_LIMIT_TIME, /* by the admission, which the owner asks */
 };
 
 /* Sets the limits; 0: no limit. */
 void spokei_limit_init(struct spokei_limit *limit, uint32_t active_max, uint32_t per_second);
 
-/* Changes the limits; taken ones stay taken. If the rate does not change, its bucket is kept. */
+/* Changes the limits; with `room` that of concurrency may be AUTO. Taken ones stay taken. If the
+ * rate does not change, its bucket is kept. */
 void spokei_limit_change(struct spokei_limit *limit, uint32_t active_max, uint32_t per_second);
 
 /* Takes one; if the result is FREE, the caller gives it back once. A refusal uses nothing up. */

@@ -309,6 +309,9 @@ void spokei_settings_route(const struct spokei_settings *settings, const struct 
 	spokei_keys_set(ret, SPOKEI_KEY_EXECUTES_TPS, route->per_second);
 }
 
+_Static_assert(SPOKE_EXECUTES_AUTO == SPOKEI_LIMIT_AUTO, "one number in code and limits");
+_Static_assert(SPOKE_EXECUTES_AUTO == SPOKEI_OPTION_CAP_AUTO, "... and in settings");
+
 static void limit_route(struct spoke_provider *provider, const struct spokei_route *route)
 {
 	struct spokei_key_values values;

@@ -333,8 +333,7 @@ enum spokei_dedupe_way spokei_dedupe_check(struct spoke_request *request,
 
 /* --- the end of the first request */
 
-/* Returns whether the answer is that of a handler. */
-static bool has_run(int error)
+bool spokei_dedupe_has_run(int error)
 {
 	return error == SPOKE_OK || error == SPOKE_EREMOTE || error == SPOKE_ETOOLARGE ||
 	       error == SPOKE_ESERVER;
@@ -352,7 +351,7 @@ void spokei_dedupe_settle(struct spoke_request *request, const struct spokei_mes
 	request->remembered = false;
 	spokei_list_init(&waiters);
 	spokei_list_move(&entry->waiters, &waiters);
-	if (has_run(answer->error)) {
+	if (spokei_dedupe_has_run(answer->error)) {
 		uint64_t due_ns = now_ns + entry->method->keep_ns;
 
 		spokei_dedupe_end(entry, spokei_copy_new(table->env, answer), now_ns);

@@ -46,6 +46,9 @@ enum spokei_dedupe_way spokei_dedupe_check(struct spoke_request *request,
 					   struct spokei_dedupe_method *method,
 					   struct spoke_filter_verdict *ret_verdict);
 
+/* Returns whether the answer with this error, or none, is that of a handler. */
+bool spokei_dedupe_has_run(int error);
+
 /* The first request of an id has ended with this answer, also if it did not run. */
 void spokei_dedupe_settle(struct spoke_request *request, const struct spokei_message *answer);
 

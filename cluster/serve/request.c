@@ -3,6 +3,7 @@
  * the pool, where it may block, and sends its answer. The one place where a request ends. */
 #include "cluster/serve/request.h"
 
+#include "cluster/filter/admission.h"
 #include "cluster/filter/filter.h"
 #include "cluster/filter/limit.h"
 #include "cluster/serve/access_control.h"
@@ -172,19 +173,67 @@ static struct spoke_filter_verdict refuse_closing(void)
 	};
 }
 
+/* Returns whether the request is expected to be late. */
+static SPOKEI_NOINLINE bool would_be_late(struct spoke_request *request,
+					  const struct spokei_limit *limit)
+{
+	struct spoke_engine *engine = request->engine;
+	const struct spoke_env *env = engine->env;
+	struct spokei_admission_asked asked = {
+		.deadline_ns = request->deadline_ns,
+		.now_ns = env->coarse(env->ctx),
+		.begin_ns = engine->begin_ns,
+		.settled_ns = engine->settle_ns,
+		.turn = engine->turn,
+	};
+
+	/* The exact clock is read only in rounds that take long. */
+	if (asked.now_ns > asked.begin_ns)
+		asked.now_ns = env->now(env->ctx);
+	request->arrived_ns = engine->begin_ns;
+	return spokei_admission_ask(limit->admission, &asked, limit->active) > 0;
+}
+
+static void note_end(const struct spoke_request *request, const struct spokei_limit *limit,
+		     int error)
+{
+	const struct spokei_admission_end end = {
+		.arrived_ns = request->arrived_ns,
+		.deadline_ns = request->deadline_ns,
+		.now_ns = request->engine->begin_ns,
+		.has_run = spokei_dedupe_has_run(error),
+		.is_gone = atomic_load_explicit(&request->gone, memory_order_relaxed),
+	};
+
+	spokei_admission_end(limit->admission, &end, limit->active);
+}
+
+static enum spokei_limit_reached ask_limit(struct spoke_request *request,
+					   struct spokei_limit *limit)
+{
+	if (SPOKEI_UNLIKELY(limit->admission != NULL) && would_be_late(request, limit))
+		return SPOKEI_LIMIT_TIME;
+	return spokei_limit_take(limit, request->engine->begin_ns);
+}
+
 static struct spoke_filter_verdict take_limit(struct spoke_request *request,
 					      struct spokei_limit *limit,
 					      char text[SPOKEI_REFUSAL_TEXT])
 {
+	static const enum spoke_stat counters[] = {
+		[SPOKEI_LIMIT_ACTIVE] = SPOKE_STAT_REFUSED_EXECUTES,
+		[SPOKEI_LIMIT_RATE] = SPOKE_STAT_REFUSED_RATE,
+		[SPOKEI_LIMIT_TIME] = SPOKE_STAT_REFUSED_LATE,
+	};
 	struct spoke_span method = request->message->method;
-	enum spokei_limit_reached reached;
+	enum spokei_limit_reached reached = ask_limit(request, limit);
 
-	reached = spokei_limit_take(limit, request->engine->begin_ns);
 	if (reached == SPOKEI_LIMIT_FREE) {
 		request->limit = limit;
 		request->watched = true;
 		return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_GO_ON };
 	}
+	spokei_count(request->engine, counters[reached]);
 	(void)spokei_limit_print(limit, reached, "executes", method, text, SPOKEI_REFUSAL_TEXT);
 	return (struct spoke_filter_verdict){
 		.step = SPOKE_FILTER_REFUSE,
@@ -240,8 +289,11 @@ static void notify(struct spoke_request *request, const struct spokei_message *a
 	request->passed = 0;
 	if (request->remembered)
 		spokei_dedupe_settle(request, answer);
-	if (request->limit)
+	if (request->limit) {
+		if (SPOKEI_UNLIKELY(request->limit->admission != NULL))
+			note_end(request, request->limit, answer->error);
 		spokei_limit_give(request->limit);
+	}
 	request->limit = NULL;
 	if (passed == 0)
 		return;

@@ -6,6 +6,7 @@
 #include "core/base/log.h"
 #include "core/engine/figures.h"
 
+#include "cluster/filter/admission.h"
 #include "cluster/filter/dedupe_table.h"
 #include "cluster/filter/limit.h"
 #include "transport/trust/caller.h"
@@ -184,8 +185,10 @@ static int add_route(struct spokei_service *service, const struct spoke_handler 
 	if (has_limit(handler) || limited) {
 		if (limited)
 			route->dedupe = &service->dedupes[service->limit_count];
-		route->limit = &service->limits[service->limit_count++];
-		spokei_limit_init(route->limit, handler->executes, handler->per_second);
+		route->limit = &service->limits[service->limit_count];
+		spokei_limit_init(route->limit, 0, 0);
+		route->limit->room = &service->admissions[service->limit_count++];
+		spokei_limit_change(route->limit, handler->executes, handler->per_second);
 	}
 	if (method.len == 0) {
 		if (service->other)
@@ -268,7 +271,7 @@ static int make_service(const struct spokei_routes *services,
 	for (size_t i = 0; i < SPOKEI_BUILTIN_METHODS; i++)
 		texts_len += strlen(spokei_builtin_methods[i].method);
 	size = sizeof(*service) + (count + SPOKEI_BUILTIN_METHODS) * sizeof(struct spokei_route) +
-	       limits * sizeof(struct spokei_limit) +
+	       limits * (sizeof(struct spokei_limit) + sizeof(struct spokei_admission)) +
 	       dedupes * sizeof(struct spokei_dedupe_method) + key_len + texts_len;
 	service = spokei_alloc(services->engine->env, 1, size);
 	if (service == NULL)
@@ -278,7 +281,8 @@ static int make_service(const struct spokei_routes *services,
 	service->routes = (struct spokei_route *)(void *)(service + 1);
 	service->limits = (struct spokei_limit *)(void *)(service->routes + count +
 							  SPOKEI_BUILTIN_METHODS);
-	service->dedupes = (struct spokei_dedupe_method *)(void *)(service->limits + limits);
+	service->admissions = (struct spokei_admission *)(void *)(service->limits + limits);
+	service->dedupes = (struct spokei_dedupe_method *)(void *)(service->admissions + limits);
 	texts = (unsigned char *)(service->dedupes + dedupes);
 	memcpy(texts, key, key_len);
 	service->key = spokei_span(texts, key_len);

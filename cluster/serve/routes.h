@@ -57,6 +57,7 @@ struct spokei_service {
 	size_t listed;     /* number of the provider's addresses at which it is published */
 	uint64_t local_id; /* of the host whose path is published with its ports; 0: none */
 	struct spokei_limit *limits;          /* of the routes that have one ... */
+	struct spokei_admission *admissions;  /* ... with what these need for "auto" ... */
 	struct spokei_dedupe_method *dedupes; /* ... and what they remember, if all have one */
 	size_t limit_count;
 	size_t size; /* bytes of the service with its routes and texts */

@@ -63,6 +63,7 @@ static const char *const right_text[] = {
 	[SPOKEI_OPTION_SIZE] =
 		"not a size; write bytes, or a number and a unit, e.g. 64KiB or 8MiB",
 	[SPOKEI_OPTION_COUNT] = "not a count; write a whole number, e.g. 8",
+	[SPOKEI_OPTION_CAP] = "neither a count nor auto; write a whole number, e.g. 8",
 	[SPOKEI_OPTION_BOOL] = "neither yes nor no; write true or false",
 	[SPOKEI_OPTION_NAME] = "not known",
 	[SPOKEI_OPTION_TEXT] = "not a text; write printable characters",
@@ -254,6 +255,18 @@ static enum outcome read_spin(const char *text, bool bare_ms, uint64_t *ret_valu
 	return outcome;
 }
 
+/* The number that stands for "auto" is too large for a count. */
+static enum outcome read_cap(const char *text, uint64_t *ret_value)
+{
+	enum outcome outcome;
+
+	*ret_value = SPOKEI_OPTION_CAP_AUTO;
+	if (strcmp(text, "auto") == 0)
+		return READ;
+	outcome = read_measure(text, no_units, false, 1, ret_value);
+	return outcome == READ && *ret_value == SPOKEI_OPTION_CAP_AUTO ? READ_TOO_LARGE : outcome;
+}
+
 static enum outcome read_value(const struct spokei_option *option, const char *text, bool bare_ms,
 			       uint64_t *ret_value)
 {
@@ -270,6 +283,8 @@ static enum outcome read_value(const struct spokei_option *option, const char *t
 		return read_spin(text, bare_ms, ret_value);
 	case SPOKEI_OPTION_SIZE:
 		return read_measure(text, size_units, false, 1, ret_value);
+	case SPOKEI_OPTION_CAP:
+		return read_cap(text, ret_value);
 	case SPOKEI_OPTION_COUNT:
 		return read_measure(text, no_units, false, 1, ret_value);
 	case SPOKEI_OPTION_BOOL:
@@ -351,6 +366,8 @@ bool spokei_option_is_word(enum spokei_option_kind kind, uint64_t value)
 {
 	if (kind == SPOKEI_OPTION_SPIN)
 		return value == 0 || value == SPOKEI_OPTION_OFF;
+	if (kind == SPOKEI_OPTION_CAP)
+		return value == SPOKEI_OPTION_CAP_AUTO;
 	return kind == SPOKEI_OPTION_DELAY && spokei_option_percentile(value) > 0;
 }
 
@@ -421,6 +438,10 @@ void spokei_option_print(enum spokei_option_kind kind, uint64_t value, char *out
 	}
 	if (kind == SPOKEI_OPTION_SPIN && spokei_option_is_word(kind, value)) {
 		(void)snprintf(out, size, "%s", value ? "off" : "auto");
+		return;
+	}
+	if (kind == SPOKEI_OPTION_CAP && spokei_option_is_word(kind, value)) {
+		(void)snprintf(out, size, "auto");
 		return;
 	}
 	if (kind == SPOKEI_OPTION_BOOL) {

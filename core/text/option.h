@@ -18,6 +18,7 @@ enum spokei_option_kind {
 	SPOKEI_OPTION_SPIN,     /* a duration, "auto" (0) or "off" (SPOKEI_OPTION_OFF) */
 	SPOKEI_OPTION_SIZE,     /* bytes; e.g. "512", "64KiB"; units B KiB MiB GiB */
 	SPOKEI_OPTION_COUNT,    /* e.g. "8" */
+	SPOKEI_OPTION_CAP,      /* a count, or "auto" (SPOKEI_OPTION_CAP_AUTO) */
 	SPOKEI_OPTION_BOOL,     /* 0 or 1; true false on off yes no 1 0 */
 	SPOKEI_OPTION_NAME,     /* one of `names`; the value is its number */
 	SPOKEI_OPTION_TEXT,     /* printable; the value is its length */
@@ -25,6 +26,7 @@ enum spokei_option_kind {
 };
 
 #define SPOKEI_OPTION_OFF UINT64_MAX
+#define SPOKEI_OPTION_CAP_AUTO (UINT32_MAX - UINT64_C(1))
 
 /* The value of a DELAY that is a percentile, 1 to 99. */
 #define SPOKEI_OPTION_PERCENTILE(percent) (UINT64_MAX - 100 + (uint64_t)(percent))

@@ -181,8 +181,9 @@ static void summarize(const struct settings *settings, const struct sim_counts *
 		     " times\n",
 		     counts->secure, counts->tls, counts->veiled, counts->renewed, counts->shut,
 		     counts->forbidden);
-	(void)printf("%" PRIu64 " worlds with shared memory; %" PRIu64 " floods\n", counts->shares,
-		     counts->floods);
+	(void)printf("%" PRIu64 " worlds with shared memory; %" PRIu64 " floods; %" PRIu64
+		     " requests would have been late\n",
+		     counts->shares, counts->floods, counts->late);
 	(void)printf("%" PRIu64 " tickets, %" PRIu64 " retries, %" PRIu64
 		     " provider lists received; at most %.2f MB in a consumer\n",
 		     counts->tickets, counts->retries, counts->lists,

@@ -6,6 +6,7 @@
 
 #include <spoke/call.h>
 #include <spoke/link.h>
+#include <spoke/provider.h>
 
 #define LEASES_SEED UINT64_C(0x6c65617365730000)
 #define LEASES_PERMILLE 250u /* of all seeds */
@@ -17,6 +18,8 @@
 #define FLOODS_PERMILLE 150u
 #define STEPS_SEED UINT64_C(0x737465707300)
 #define STEPS_PERMILLE 300u
+#define LIMITS_SEED UINT64_C(0x6c696d69747300)
+#define LIMITS_PERMILLE 300u
 #define OUTAGE_BEFORE_NS (5 * SECOND)
 #define OUTAGE_NS (600 * SECOND)
 #define OUTAGE_AFTER_NS (5 * SECOND)
@@ -272,6 +275,16 @@ static void draw_steps(struct sim_plan *plan)
 			plan->providers[i].delay_ns = sim_magnitude(&dice, 10 * MS, 500 * MS);
 }
 
+/* Has a generator of its own, too. */
+static void draw_limits(struct sim_plan *plan)
+{
+	struct sim_dice dice = sim_dice_make(plan->seed ^ LIMITS_SEED);
+
+	for (unsigned i = 0; i < plan->provider_count; i++)
+		if (sim_chance(&dice, LIMITS_PERMILLE))
+			plan->providers[i].executes = SPOKE_EXECUTES_AUTO;
+}
+
 static void draw_registry(struct sim_dice *dice, struct sim_plan *plan)
 {
 	plan->registry_ns = sim_magnitude(dice, 100000, 20 * MS);
@@ -322,6 +335,7 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed, bool secure)
 	draw_secure(plan, secure);
 	draw_floods(plan);
 	draw_steps(plan);
+	draw_limits(plan);
 }
 
 void sim_plan_steady(struct sim_plan *plan, unsigned calls_per_s, uint64_t length_ns)

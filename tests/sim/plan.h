@@ -126,6 +126,7 @@ struct sim_provider_plan {
 	uint64_t warmup_ns;
 	bool frees_inside; /* the provider may be freed in one of its handlers */
 	uint64_t delay_ns; /* from its start until it is online */
+	uint32_t executes; /* 0, or SPOKE_EXECUTES_AUTO */
 };
 
 struct sim_consumer_plan {

@@ -160,7 +160,11 @@ static bool make_fence(struct sim_provider *provider)
 static bool make(struct sim_provider *provider)
 {
 	static const struct spoke_service_options service = { .name = "sim.Echo" };
-	const struct spoke_handler handler = { .handle = handle, .arg = provider };
+	const struct spoke_handler handler = {
+		.handle = handle,
+		.arg = provider,
+		.executes = provider->plan->executes,
+	};
 	const struct spoke_filter *filters[1];
 	struct spoke_provider_options options = {
 		.heartbeat_ns = provider->plan->heartbeat_ns,

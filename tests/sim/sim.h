@@ -305,6 +305,7 @@ struct sim_counts {
 	uint64_t renewed;
 	uint64_t shut;
 	uint64_t forbidden;
+	uint64_t late; /* requests refused by "executes = auto" */
 };
 
 struct sim_world {

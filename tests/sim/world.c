@@ -73,6 +73,8 @@ void sim_process_end(struct sim_process *process)
 			spoke_provider_free(provider->provider);
 		}
 		provider->provider = NULL;
+		if (engine)
+			world->counts.late += spoke_stat_get(engine, SPOKE_STAT_REFUSED_LATE);
 		sim_provider_drop_held(provider);
 	} else {
 		sim_books_counts((struct sim_consumer *)process);
@@ -264,6 +266,7 @@ static void add_counts(struct sim_counts *to, const struct sim_counts *from)
 	to->renewed += from->renewed;
 	to->shut += from->shut;
 	to->forbidden += from->forbidden;
+	to->late += from->late;
 	for (unsigned i = 0; i < SIM_FAULTS; i++)
 		to->of_fault[i] += from->of_fault[i];
 	for (unsigned i = 0; i < SIM_STORE_FAULTS; i++)

@@ -172,6 +172,9 @@ enum spoke_handler_flags {
 	SPOKE_HANDLER_SAFE = 2,
 };
 
+/* For `executes` of a handler: as many requests as can be answered before their deadlines. */
+#define SPOKE_EXECUTES_AUTO (UINT32_MAX - 1)
+
 /* The handler of a method. */
 struct spoke_handler {
 	const char *method; /* NULL: every method without a handler of its own */
@@ -181,7 +184,8 @@ struct spoke_handler {
 	void *arg;
 	unsigned flags; /* of enum spoke_handler_flags */
 	/* Concurrent requests, also ones abandoned by their caller; further ones are refused
-	 * at once. 0: no limit for this handler. */
+	 * at once. SPOKE_EXECUTES_AUTO: refused are those that are expected to be late. 0: no limit
+	 * for this handler. */
 	uint32_t executes;
 	/* Rate limit and burst, in requests per second; further ones are refused. 0: no limit. */
 	uint32_t per_second;

@@ -170,7 +170,11 @@ struct spoke_histogram;
 	  "requests with an id that was refused for what dedupe knows, or not any more")           \
 	X(REPEATS_FORGOTTEN, repeats_forgotten,                                                    \
 	  "requests that dedupe forgot before their time, because there was no room")              \
-	X(WRITABLE_WRITTEN, writable_written, "notices sent that this side takes calls again")
+	X(WRITABLE_WRITTEN, writable_written, "notices sent that this side takes calls again")     \
+	X(REFUSED_EXECUTES, refused_executes, "requests refused because executes was reached")     \
+	X(REFUSED_RATE, refused_rate, "requests refused because executes.tps was reached")         \
+	X(REFUSED_LATE, refused_late,                                                              \
+	  "requests refused because they would be answered too late (executes = auto)")
 
 /* The counters as constants: SPOKE_STAT_BYTES_READ and so on. */
 enum spoke_stat {

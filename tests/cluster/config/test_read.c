@@ -202,7 +202,7 @@ TEST(all_errors_are_reported_at_once)
 	      "a.conf:14: timeout = : missing value; write one or remove the line\n"
 	      "a.conf:15: sticky = maybe: neither yes nor no; write true or false\n"
 	      "a.conf:16: not a section; write e.g. [consumer]\n"
-	      "a.conf:17: executes = many: not a count; write a whole number, e.g. 8\n"
+	      "a.conf:17: executes = many: neither a count nor auto; write a whole number, e.g. 8\n"
 	      "a.conf:18: executes = 5: already set in line 17; keep one of them\n"
 	      "a.conf:19: [somewhere]: no such section; use [consumer], [service.NAME], "
 	      "[method.NAME], [provider], [registry], [lease], [comet], [engine]\n");

@@ -438,6 +438,36 @@ TEST(delay_is_a_duration_or_a_percentile)
 	assert_int_equal(spokei_option_percentile(OPTION_DELAY_HOUR), 0);
 }
 
+/* --- options that are a count or "auto" */
+
+TEST(cap_is_a_count_or_auto)
+{
+	static const struct spokei_option cap = {
+		.name = "executes",
+		.kind = SPOKEI_OPTION_CAP,
+		.max = UINT32_MAX / 2,
+	};
+	static const char *const wrong[] = { "Auto", "automatic", "-1", "1.5", "4294967294" };
+	char why[SPOKEI_OPTION_WHY_MAX];
+	char text[32];
+	uint64_t value = 77;
+
+	assert_int_equal(spokei_option_read(&cap, "auto", false, &value, why, sizeof(why)),
+			 SPOKE_OK);
+	assert_true(value == SPOKEI_OPTION_CAP_AUTO);
+	spokei_option_print(SPOKEI_OPTION_CAP, value, text, sizeof(text));
+	assert_string_equal(text, "auto");
+	assert_int_equal(spokei_option_read(&cap, "8", false, &value, why, sizeof(why)), SPOKE_OK);
+	assert_true(value == 8);
+	spokei_option_print(SPOKEI_OPTION_CAP, value, text, sizeof(text));
+	assert_string_equal(text, "8");
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_int_not_equal(spokei_option_read(&cap, wrong[i], false, &value, why,
+							sizeof(why)),
+				     SPOKE_OK);
+	assert_true(value == 8);
+}
+
 /* --- options that are a duration, "auto" or "off" */
 
 static const struct spokei_option spin = {
