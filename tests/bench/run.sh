@@ -49,6 +49,9 @@
 #       Gateways with N (100,000) long connections of browsers, next to a bare epoll server that sends
 #       the same bytes: all connect, idle, broadcasts, pushes to one user meanwhile, clients that do not
 #       read. Servers share core 0, the load core 1. A full run takes 5 minutes.
+#   sh tests/bench/run.sh overload [--quick]
+#       A provider whose pool gets half, once, twice and five times what it can answer: without a limit, with a
+#       fixed one, and with executes = auto. 55 s.
 #   sh tests/bench/run.sh hostile [--search <seconds>] [--seed <number>] [--save <file>]
 #       CPU time that frames cost a provider for each of their bytes, beside an echo of 32 characters:
 #       frames made of what is dear, those of tests/bench/hostile/worst.hex, and with --search frames
@@ -80,6 +83,8 @@
 #   lease      figure, value, unit, first bar, goal. Fails if a first bar was missed.
 #   comet      figure, value of the floor and of spoke (medians of 2 or 3), their ratio, unit, first bar,
 #              goal. Fails if a first bar was missed, or if an event was lost or out of order.
+#   overload   load by the capacity, and calls answered in time by the capacity, with each limit. Fails if that
+#              of the deadlines leaves less than 0.9 beyond the capacity.
 #   hostile    frame (of which it was made), provider, its bytes, ns for each byte (the least of 15),
 #              the ratio to the echo, answers for each frame, connections, requests that the handler got,
 #              target (8 times the echo). Fails if one was missed.
@@ -92,7 +97,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 
-suites='race|rpc|waits|growth|fleet|cost|codec|http|tls|timers|memory|idle|comet|lease|hostile'
+suites='race|rpc|waits|growth|fleet|cost|codec|http|tls|timers|memory|idle|comet|lease|overload|hostile'
 
 usage() {
 	echo "usage: sh tests/bench/run.sh $suites [--quick] [option...]" >&2
@@ -102,7 +107,7 @@ usage() {
 suite=${1:-}
 wanted=
 case $suite in
-rpc | waits | fleet | memory | idle | comet | hostile) peers='libev-dev' ;;
+rpc | waits | fleet | memory | idle | comet | overload | hostile) peers='libev-dev' ;;
 race)
 	peers='libev-dev'
 	# The server of redis is in its tools: the package named after it would start one as a service.
