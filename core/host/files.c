@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files: read and written whole, locked, watched and swept. */
+/* Files: read and written whole or in place, locked, watched and swept. */
 #define _GNU_SOURCE
 #include "core/host/host.h"
 
@@ -463,12 +463,16 @@ static int open_beside(const char *path, mode_t mode, char *ret_name, size_t siz
 	return -EEXIST;
 }
 
-static int write_all(int fd, const char *bytes, size_t len)
+#define HERE UINT64_MAX /* the file's own offset */
+
+static int write_all(int fd, const char *bytes, size_t len, uint64_t at)
 {
 	size_t written = 0;
 
 	while (written < len) {
-		ssize_t got = write(fd, bytes + written, len - written);
+		ssize_t got = at == HERE ? write(fd, bytes + written, len - written)
+					 : pwrite(fd, bytes + written, len - written,
+						  (off_t)(at + written));
 
 		if (got < 0 && errno != EINTR)
 			return -errno;
@@ -487,20 +491,28 @@ static int keep_mode(const char *path, int fd)
 	return fchmod(fd, old.st_mode & MODE_MASK) == 0 ? 0 : -errno;
 }
 
+static int files_sync_folder(void *ctx, const char *folder)
+{
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int error = 0;
+
+	(void)ctx;
+	if (fd < 0)
+		return -errno;
+	if (fsync(fd) != 0)
+		error = -errno;
+	(void)close(fd);
+	return error;
+}
+
 /* Flushes the directory, so that the rename survives a crash. Without this the file is whole, too.
  */
-static void sync_folder(const char *path)
+static void sync_folder_of(const char *path)
 {
 	char folder[PATH_MAX];
-	int fd;
 
-	if (folder_of(path, folder, sizeof(folder)) == NULL)
-		return;
-	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	(void)fsync(fd);
-	(void)close(fd);
+	if (folder_of(path, folder, sizeof(folder)) != NULL)
+		(void)files_sync_folder(NULL, folder);
 }
 
 static int files_replace(void *ctx, const char *path, const void *bytes, size_t len,
@@ -515,7 +527,7 @@ static int files_replace(void *ctx, const char *path, const void *bytes, size_t 
 		return fd;
 	error = keep_mode(path, fd);
 	if (!error)
-		error = write_all(fd, bytes, len);
+		error = write_all(fd, bytes, len, HERE);
 	if (!error && fsync(fd) != 0)
 		error = -errno;
 	if (close(fd) != 0 && !error)
@@ -526,7 +538,7 @@ static int files_replace(void *ctx, const char *path, const void *bytes, size_t 
 		(void)unlink(name);
 		return error;
 	}
-	sync_folder(path);
+	sync_folder_of(path);
 	return 0;
 }
 
@@ -554,10 +566,116 @@ static int files_append(void *ctx, const char *path, const void *bytes, size_t l
 		return len == 0 && errno == ENOENT ? check_folder(path) : -errno;
 	error = check_kind(fd);
 	if (!error)
-		error = write_all(fd, bytes, len);
+		error = write_all(fd, bytes, len, HERE);
 	if (close(fd) != 0 && !error)
 		error = -errno;
 	return error;
+}
+
+/* --- logs
+ *
+ * Writes files in place, flushes them, and lists and removes them. */
+
+#define LOG_MAX INT32_MAX /* bytes of a file; an off_t may have no more */
+#define ZEROS 65536u /* bytes that are written at a time where the file system cannot allocate */
+
+static int files_open_log(void *ctx, const char *path, bool is_new, int *ret_fd)
+{
+	int fd = open(path,
+		      O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW |
+			      (is_new ? O_CREAT | O_EXCL : 0),
+		      PRIVATE_MODE);
+	int error = fd < 0 ? -errno : check_kind(fd);
+
+	(void)ctx;
+	if (!error)
+		*ret_fd = fd;
+	else if (fd >= 0)
+		(void)close(fd);
+	return error;
+}
+
+static int files_write_at(void *ctx, int fd, uint64_t at, const void *bytes, size_t len)
+{
+	(void)ctx;
+	return len > LOG_MAX || at > LOG_MAX - len ? -EFBIG : write_all(fd, bytes, len, at);
+}
+
+/* Writes the zeros, so that the file has its blocks. */
+static int fill(int fd, uint64_t from, uint64_t size)
+{
+	static const char zeros[ZEROS];
+	int error = 0;
+
+	while (!error && from < size) {
+		uint64_t left = size - from;
+
+		error = write_all(fd, zeros, left < ZEROS ? (size_t)left : ZEROS, from);
+		from += left < ZEROS ? left : ZEROS;
+	}
+	return error;
+}
+
+static int files_allocate(void *ctx, int fd, uint64_t size)
+{
+	struct stat status;
+	int result;
+
+	(void)ctx;
+	if (size > LOG_MAX)
+		return -EFBIG;
+	if (fstat(fd, &status) != 0)
+		return -errno;
+	if (size <= (uint64_t)status.st_size)
+		return 0;
+	do
+		result = fallocate(fd, 0, 0, (off_t)size);
+	while (result != 0 && errno == EINTR);
+	if (result == 0)
+		return 0;
+	return errno == EOPNOTSUPP || errno == ENOSYS ? fill(fd, (uint64_t)status.st_size, size)
+						      : -errno;
+}
+
+/* Never repeated after an error: the kernel marks pages clean that it could not write. */
+static int files_sync(void *ctx, int fd)
+{
+	(void)ctx;
+	return fdatasync(fd) == 0 ? 0 : -errno;
+}
+
+static ssize_t files_list(void *ctx, const char *folder, char *names, size_t size)
+{
+	const struct dirent *entry;
+	DIR *all = opendir(folder);
+	size_t len = 0;
+	ssize_t result = 0;
+
+	(void)ctx;
+	if (all == NULL)
+		return -errno;
+	/* Safe: this thread alone has the stream. */
+	while (result == 0 && (entry = readdir(all)) != NULL) { /* NOLINT(concurrency-mt-unsafe) */
+		size_t more = strlen(entry->d_name) + 1;
+		struct stat status;
+
+		if (fstatat(dirfd(all), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+		    S_ISDIR(status.st_mode))
+			continue;
+		if (more > size - len)
+			result = -EFBIG;
+		else
+			memcpy(names + len, entry->d_name, more);
+		len += more;
+	}
+	(void)closedir(all);
+	return result ? result : (ssize_t)len;
+}
+
+static int files_remove(void *ctx, const char *path)
+{
+	(void)ctx;
+	return unlink(path) == 0 ? 0 : -errno;
 }
 
 const struct spoke_files spokei_host_files = {
@@ -573,4 +691,11 @@ const struct spoke_files spokei_host_files = {
 	.drop = drop_lock,
 	.sweep = sweep,
 	.read_secret = files_read_secret,
+	.open_log = files_open_log,
+	.write_at = files_write_at,
+	.allocate = files_allocate,
+	.sync = files_sync,
+	.sync_folder = files_sync_folder,
+	.list = files_list,
+	.remove = files_remove,
 };

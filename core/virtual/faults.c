@@ -43,12 +43,43 @@ void spokei_faults_heal(struct spokei_faults *faulty)
 const char *spokei_faults_kind_name(enum spokei_faults_kind kind)
 {
 	static const char *const names[SPOKEI_FAULTS_KINDS] = {
-		"memory",      "connect",      "finish",      "listen",         "accept",
-		"read",        "write",        "shut",        "spare",          "local",
-		"peer",        "parse",        "resolve",     "file read",      "file replace",
-		"file append", "file watch",   "file lock",   "file is locked", "file sweep",
-		"loop open",   "thread start", "parker open", "guard",          "signal open",
-		"notify",      "credentials",  "host id",     "share",          "shared",
+		"memory",
+		"connect",
+		"finish",
+		"listen",
+		"accept",
+		"read",
+		"write",
+		"shut",
+		"spare",
+		"local",
+		"peer",
+		"parse",
+		"resolve",
+		"file read",
+		"file replace",
+		"file append",
+		"file watch",
+		"file lock",
+		"file is locked",
+		"file sweep",
+		"file open log",
+		"file write at",
+		"file allocate",
+		"file sync",
+		"file sync folder",
+		"file list",
+		"file remove",
+		"loop open",
+		"thread start",
+		"parker open",
+		"guard",
+		"signal open",
+		"notify",
+		"credentials",
+		"host id",
+		"share",
+		"shared",
 	};
 
 	return names[kind];
@@ -166,6 +197,72 @@ static ssize_t files_read_secret(void *ctx, const char *path, void *bytes, size_
 		     : faulty->inner->files->read_secret(faulty->inner->ctx, path, bytes, size);
 }
 
+static int files_open_log(void *ctx, const char *path, bool is_new, int *ret_fd)
+{
+	struct spokei_faults *faulty = ctx;
+	const struct spoke_env *inner = faulty->inner;
+	int error = check_rule(faulty, SPOKEI_FAULTS_FILE_OPEN_LOG);
+
+	if (!error)
+		error = inner->files->open_log(inner->ctx, path, is_new, ret_fd);
+	faulty->fds += !error;
+	return error;
+}
+
+static int files_write_at(void *ctx, int fd, uint64_t at, const void *bytes, size_t len)
+{
+	struct spokei_faults *faulty = ctx;
+	const struct spoke_env *inner = faulty->inner;
+	int error = check_rule(faulty, SPOKEI_FAULTS_FILE_WRITE_AT);
+
+	return error ? error : inner->files->write_at(inner->ctx, fd, at, bytes, len);
+}
+
+static int files_allocate(void *ctx, int fd, uint64_t size)
+{
+	struct spokei_faults *faulty = ctx;
+	const struct spoke_env *inner = faulty->inner;
+	int error = check_rule(faulty, SPOKEI_FAULTS_FILE_ALLOCATE);
+
+	return error ? error : inner->files->allocate(inner->ctx, fd, size);
+}
+
+static int files_sync(void *ctx, int fd)
+{
+	struct spokei_faults *faulty = ctx;
+	const struct spoke_env *inner = faulty->inner;
+	int error = check_rule(faulty, SPOKEI_FAULTS_FILE_SYNC);
+
+	return error ? error : inner->files->sync(inner->ctx, fd);
+}
+
+static int files_sync_folder(void *ctx, const char *folder)
+{
+	struct spokei_faults *faulty = ctx;
+	const struct spoke_env *inner = faulty->inner;
+	int error = check_rule(faulty, SPOKEI_FAULTS_FILE_SYNC_FOLDER);
+
+	return error ? error : inner->files->sync_folder(inner->ctx, folder);
+}
+
+static ssize_t files_list(void *ctx, const char *folder, char *names, size_t size)
+{
+	struct spokei_faults *faulty = ctx;
+	const struct spoke_env *inner = faulty->inner;
+	int error = check_rule(faulty, SPOKEI_FAULTS_FILE_LIST);
+
+	return error ? error : inner->files->list(inner->ctx, folder, names, size);
+}
+
+static int files_remove(void *ctx, const char *path)
+{
+	struct spokei_faults *faulty = ctx;
+	const struct spoke_env *inner = faulty->inner;
+	int error = check_rule(faulty, SPOKEI_FAULTS_FILE_REMOVE);
+
+	return error ? error : inner->files->remove(inner->ctx, path);
+}
+
 static const struct spoke_files files_table = {
 	.read = files_read,
 	.replace = files_replace,
@@ -179,6 +276,13 @@ static const struct spoke_files files_table = {
 	.drop = files_drop,
 	.sweep = files_sweep,
 	.read_secret = files_read_secret,
+	.open_log = files_open_log,
+	.write_at = files_write_at,
+	.allocate = files_allocate,
+	.sync = files_sync,
+	.sync_folder = files_sync_folder,
+	.list = files_list,
+	.remove = files_remove,
 };
 
 #define BLOCK_MAGIC UINT64_C(0x62c1b8f0a7d35e49)

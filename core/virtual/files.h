@@ -25,6 +25,13 @@ enum spokei_vfiles_call {
 	SPOKEI_VFILES_LOCK,
 	SPOKEI_VFILES_IS_LOCKED,
 	SPOKEI_VFILES_SWEEP,
+	SPOKEI_VFILES_OPEN_LOG,
+	SPOKEI_VFILES_WRITE_AT,
+	SPOKEI_VFILES_ALLOCATE,
+	SPOKEI_VFILES_SYNC,
+	SPOKEI_VFILES_SYNC_FOLDER,
+	SPOKEI_VFILES_LIST,
+	SPOKEI_VFILES_REMOVE,
 	SPOKEI_VFILES_CALLS,
 };
 
@@ -51,7 +58,8 @@ void spokei_vfiles_hold(struct spokei_vfiles *files, const char *path, bool held
 void spokei_vfiles_break(struct spokei_vfiles *files, const char *path);
 
 /* The next `times` calls of this kind, of any process and any file, fail with a negative errno
- * before anything happens. */
+ * before anything happens; but a write may have written its beginning, and a sync may have brought
+ * some writes to the disk and forgets the others. */
 void spokei_vfiles_fail(struct spokei_vfiles *files, enum spokei_vfiles_call call, unsigned times,
 			int error);
 
@@ -60,5 +68,40 @@ void spokei_vfiles_mute(struct spokei_vfiles *files, bool mute);
 
 /* Returns how many calls of this kind there were, including the failed ones. */
 unsigned spokei_vfiles_calls(const struct spokei_vfiles *files, enum spokei_vfiles_call call);
+
+/* --- the disk
+ *
+ * Files are on one disk, which loses unsynced writes when power fails: see disk.h. A name, and its
+ * removal, is durable after a sync of its folder, and may be before. replace() does all of that
+ * itself. Locks and watches are not on the disk. */
+
+/* Failures by the disk's own random numbers: each happens once in so many calls; 0: never. */
+struct spokei_vfiles_harm {
+	unsigned write_fails;  /* -EIO, after a part was written */
+	unsigned sync_fails;   /* -EIO; some writes are lost, and the next sync succeeds */
+	unsigned sync_is_slow; /* replace(), sync() and sync_folder() take slow_ns longer */
+	uint64_t slow_ns;      /* on a thread of the pool; a loop is held up */
+};
+
+/* Seeds the random numbers of the disk, and begins with these failures; NULL: none. */
+void spokei_vfiles_harm(struct spokei_vfiles *files, uint64_t seed,
+			const struct spokei_vfiles_harm *harm);
+
+/* Sets the size of the disk: -ENOSPC beyond it. Without limit by default. */
+void spokei_vfiles_room(struct spokei_vfiles *files, uint64_t bytes);
+
+/* The disk makes this many more steps (a write, an allocation, a sync, a change of a name) and then
+ * fails each with -EIO, unchanged: the machine ends there. */
+void spokei_vfiles_cut(struct spokei_vfiles *files, unsigned steps);
+
+/* Returns whether the disk makes no more steps. */
+bool spokei_vfiles_is_cut(const struct spokei_vfiles *files);
+
+/* Power fails and comes back: unsynced changes are kept, lost or torn, and the disk works again.
+ * The processes must have ended. */
+void spokei_vfiles_lose(struct spokei_vfiles *files);
+
+/* Flips a bit of a file. */
+void spokei_vfiles_flip(struct spokei_vfiles *files, const char *path, size_t bit);
 
 #endif

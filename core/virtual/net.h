@@ -31,6 +31,8 @@ struct spokei_vnet_user {
 	/* Bytes that are sent now leave at this time at the earliest: the clock of the process is
 	 * ahead, because it was held up since its turn began. */
 	uint64_t leaves_ns;
+	/* Called when a file operation takes this long; NULL: all take no time. */
+	void (*delay)(struct spokei_vnet_user *user, uint64_t ns);
 	/* Users that stand for loops of one process share this: a descriptor moves to another loop
 	 * as soon as that loop uses it. NULL: a process of its own. */
 	const void *house;

@@ -241,7 +241,25 @@ static int loop_open(void *ctx, void *native, const struct spoke_loop_up *up, vo
 	return 0;
 }
 
-static void hand_back_work(struct spokei_world_loop *loop)
+static void append(void **queue, struct spoke_work *work)
+{
+	while (*queue)
+		queue = &((struct spoke_work *)*queue)->loop[0];
+	work->loop[0] = NULL;
+	*queue = work;
+}
+
+/* Returns when a work that has run is to be handed back. */
+static uint64_t finish_of(const struct spoke_work *work)
+{
+	uint64_t ns;
+
+	memcpy(&ns, &work->loop[1], sizeof(ns));
+	return ns;
+}
+
+/* Hands back the works that are finished at this time. */
+static void hand_back_work(struct spokei_world_loop *loop, uint64_t now_ns)
 {
 	struct spoke_work *work = loop->finished;
 
@@ -249,17 +267,36 @@ static void hand_back_work(struct spokei_world_loop *loop)
 	while (work) {
 		struct spoke_work *next = work->loop[0];
 
-		work->done(work);
+		if (finish_of(work) <= now_ns)
+			work->done(work);
+		else
+			append(&loop->finished, work);
 		work = next;
 	}
 }
 
-static void append(void **queue, struct spoke_work *work)
+/* Runs a work on a thread of the pool; it may take time. */
+static void run_work(struct spokei_world_process *process, struct spoke_work *work)
 {
-	while (*queue)
-		queue = &((struct spoke_work *)*queue)->loop[0];
-	work->loop[0] = NULL;
-	*queue = work;
+	uint64_t finish_ns;
+
+	process->works = true;
+	process->work_ns = 0;
+	work->run(work);
+	process->works = false;
+	finish_ns = process_now(process) + process->work_ns;
+	memcpy(&work->loop[1], &finish_ns, sizeof(finish_ns));
+}
+
+static void delay_process(struct spokei_vnet_user *user, uint64_t ns)
+{
+	struct spokei_world_process *process = spoke_container_of(user, struct spokei_world_process,
+								  user);
+
+	if (process->works)
+		process->work_ns += ns;
+	else
+		spokei_world_hold(process, ns);
 }
 
 static void finish_all(struct spokei_world_loop *loop, void **queue, int status)
@@ -269,11 +306,12 @@ static void finish_all(struct spokei_world_loop *loop, void **queue, int status)
 
 		*queue = work->loop[0];
 		loop->pool.queued -= !work->background;
+		memset(&work->loop[1], 0, sizeof(uint64_t));
 		if (status == 0)
-			work->run(work);
+			run_work(loop->process, work);
 		work->status = status;
 		append(&loop->finished, work);
-		loop->woken = true;
+		loop->woken = loop->woken || finish_of(work) <= process_now(loop->process);
 	}
 }
 
@@ -317,7 +355,7 @@ static void loop_retire(void *handle)
 	loop->retired = true;
 	finish_all(loop, &loop->queued, -ECANCELED);
 	finish_all(loop, &loop->behind, -ECANCELED);
-	hand_back_work(loop);
+	hand_back_work(loop, UINT64_MAX);
 }
 
 static void loop_close(void *handle)
@@ -390,6 +428,9 @@ static uint64_t due_of(struct spokei_world_loop *loop)
 	struct spokei_world *world = loop->process->world;
 	uint64_t due_ns = loop->woken ? world->now_ns : loop->wake_ns;
 
+	for (const struct spoke_work *work = loop->finished; work; work = work->loop[0])
+		if (finish_of(work) < due_ns)
+			due_ns = finish_of(work);
 	if (loop->process->held_until_ns > world->now_ns)
 		return loop->process->held_until_ns;
 	if (is_any_ready(loop))
@@ -457,7 +498,7 @@ static void turn_loop(struct spokei_world_loop *loop)
 		finish_all(loop, &loop->queued, 0);
 	if (!process->background_waits)
 		finish_all(loop, &loop->behind, 0);
-	hand_back_work(loop);
+	hand_back_work(loop, now_ns);
 	report(loop);
 	for (unsigned i = 0; i < loop->reported_count; i++) {
 		struct spoke_watch *watch = loop->reported[i];
@@ -560,7 +601,7 @@ void spokei_world_fini(struct spokei_world *world)
 void spokei_world_process_init(struct spokei_world_process *process, struct spokei_world *world)
 {
 	*process = (struct spokei_world_process){
-		.user = { .net = world->net, .files = world->files },
+		.user = { .net = world->net, .files = world->files, .delay = delay_process },
 		.world = world,
 		.env = world_env,
 		.host_id = SPOKEI_WORLD_HOST,

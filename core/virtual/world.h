@@ -40,6 +40,8 @@ struct spokei_world_process {
 	uint64_t host_id;       /* as env.host_id() reports it; 0: it is not known */
 	bool pool_is_busy;      /* works wait in the queue of the pool until this is false again */
 	bool background_waits;  /* the same for works in the background */
+	bool works;             /* a thread of the pool is running */
+	uint64_t work_ns;       /* how long its work takes */
 	/* Called after each turn of its loop; may be NULL. */
 	void (*turned)(struct spokei_world_process *process);
 	uint64_t fail_at; /* the allocation that fails, counted from 1; 0: none */

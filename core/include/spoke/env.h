@@ -309,7 +309,7 @@ struct spoke_threads {
 
 #define SPOKE_MARK_DIGITS 16u /* of a lock's path that sweep() knows */
 
-/* Small files, for caches, logs and registries. read(), replace() and append() block for as long as
+/* Files, for caches, logs and registries. read(), replace() and append() block for as long as
  * the disk does, and are called on any thread, e.g. of the pool. */
 struct spoke_files {
 	/* Reads a whole file of at most `size` bytes. Returns the number of bytes or a negative
@@ -354,6 +354,33 @@ struct spoke_files {
 	 * -EPERM, before a byte of it is read. If it belongs to root, its group may read it. NULL:
 	 * not available. */
 	ssize_t (*read_secret)(void *ctx, const char *path, void *bytes, size_t size);
+	/* The functions from here on are for logs that survive the loss of power. They block like
+	 * read(), and are called on any thread, but by one at a time for a file. NULL: none of them
+	 * is available.
+	 *
+	 * Opens a file for the next three. `is_new`: makes the file, for its owner only; -EEXIST:
+	 * it exists. Otherwise -ENOENT: it does not exist. The caller owns *ret_fd until
+	 * net->close(). Returns 0 or a negative errno. */
+	int (*open_log)(void *ctx, const char *path, bool is_new, int *ret_fd);
+	/* Writes all bytes, the first one at offset `at`; -EFBIG: beyond 2 GiB. Until sync() a loss
+	 * of power may undo them, in part and in any order. Returns 0 or a negative errno; after an
+	 * error a part may have been written. */
+	int (*write_at)(void *ctx, int fd, uint64_t at, const void *bytes, size_t len);
+	/* Makes a file of fewer than `size` bytes this long, with zeros, and reserves the room on
+	 * the disk: later writes inside do not fail with -ENOSPC, unless the file system copies on
+	 * write. Returns 0 or a negative errno. */
+	int (*allocate)(void *ctx, int fd, uint64_t size);
+	/* Returns 0 once the disk has all that was written to the file. After a negative errno some
+	 * of that is lost, and a later sync() may return 0 all the same: give the file up. */
+	int (*sync)(void *ctx, int fd);
+	/* Returns 0 once the disk has all changes of names in the folder, or a negative errno. */
+	int (*sync_folder)(void *ctx, const char *folder);
+	/* Writes the names of the files in a folder, each with its NUL, in any order; folders are
+	 * left out. Returns the number of bytes, or a negative errno; -EFBIG: `size` is too small.
+	 */
+	ssize_t (*list)(void *ctx, const char *folder, char *names, size_t size);
+	/* Removes a file. Returns 0 or a negative errno. */
+	int (*remove)(void *ctx, const char *path);
 };
 
 /* Signals of the process. Any thread. */

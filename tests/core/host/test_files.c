@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -242,4 +243,100 @@ RIG_TEST(secret_that_others_may_read_is_refused)
 	assert_int_equal(spokei_host_files.read_secret(NULL, rig->folder, bytes, sizeof(bytes)),
 			 -EISDIR);
 	assert_int_equal(spokei_host_files.read_secret(NULL, "/nowhere/at/all", bytes, 1), -ENOENT);
+}
+
+/* --- logs */
+
+static int open_log(const struct rig *rig, bool is_new)
+{
+	int fd = -1;
+	int error = spokei_host_files.open_log(NULL, rig->path, is_new, &fd);
+
+	return error ? error : fd;
+}
+
+RIG_TEST(log_is_made_once_for_its_owner_only)
+{
+	struct stat status;
+	int fd;
+
+	assert_int_equal(open_log(rig, false), -ENOENT);
+	fd = open_log(rig, true);
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &status), 0);
+	assert_int_equal(status.st_mode & 0777, 0600);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(open_log(rig, true), -EEXIST);
+	fd = open_log(rig, false);
+	assert_true(fd >= 0);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(unlink(rig->path), 0);
+	assert_int_equal(mkdir(rig->path, 0700), 0);
+	assert_int_equal(open_log(rig, false), -EISDIR);
+}
+
+RIG_TEST(log_is_written_in_place_inside_allocated_room)
+{
+	const struct spoke_files *files = &spokei_host_files;
+	struct stat status;
+	char bytes[8193];
+	int fd = open_log(rig, true);
+
+	assert_true(fd >= 0);
+	assert_int_equal(files->allocate(NULL, fd, 8192), 0);
+	assert_int_equal(fstat(fd, &status), 0);
+	assert_int_equal(status.st_size, 8192);
+	assert_true(status.st_blocks * 512 >= 8192);
+	assert_int_equal(files->write_at(NULL, fd, 4096, "two", 3), 0);
+	assert_int_equal(files->write_at(NULL, fd, 1, "one", 3), 0);
+	assert_int_equal(files->allocate(NULL, fd, 100), 0);
+	assert_int_equal(files->sync(NULL, fd), 0);
+	assert_int_equal(files->read(NULL, rig->path, bytes, sizeof(bytes)), 8192);
+	assert_memory_equal(bytes, "\0one\0", 5);
+	assert_memory_equal(bytes + 4095, "\0two\0", 5);
+	assert_int_equal(files->write_at(NULL, fd, UINT64_C(1) << 31, "x", 1), -EFBIG);
+	assert_int_equal(files->write_at(NULL, fd, UINT64_MAX, "x", 1), -EFBIG);
+	assert_int_equal(files->allocate(NULL, fd, UINT64_MAX), -EFBIG);
+	assert_int_equal(close(fd), 0);
+}
+
+RIG_TEST(failed_write_to_a_log_is_told_with_its_errno)
+{
+	const struct spoke_files *files = &spokei_host_files;
+	int fd = open_log(rig, true);
+	int reader = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int pipes[2];
+
+	assert_true(fd >= 0 && reader >= 0);
+	assert_int_equal(files->write_at(NULL, reader, 0, "x", 1), -EBADF);
+	assert_int_equal(files->sync(NULL, -1), -EBADF);
+	assert_int_equal(files->allocate(NULL, -1, 1), -EBADF);
+	assert_int_equal(pipe(pipes), 0);
+	assert_int_equal(files->sync(NULL, pipes[1]), -EINVAL);
+	assert_int_equal(files->write_at(NULL, pipes[1], 0, "x", 1), -ESPIPE);
+	(void)close(pipes[0]);
+	(void)close(pipes[1]);
+	(void)close(reader);
+	(void)close(fd);
+}
+
+RIG_TEST(files_of_a_folder_are_listed_and_removed)
+{
+	const struct spoke_files *files = &spokei_host_files;
+	char path[PATH_MAX];
+	char names[16];
+
+	assert_int_equal(files->list(NULL, rig->folder, names, sizeof(names)), 0);
+	assert_int_equal(replace(rig, "text"), 0);
+	(void)snprintf(path, sizeof(path), "%s/folder", rig->folder);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(files->list(NULL, rig->folder, names, sizeof(names)), 5);
+	assert_string_equal(names, "file");
+	assert_int_equal(files->list(NULL, rig->folder, names, 4), -EFBIG);
+	assert_int_equal(files->list(NULL, path, names, 0), 0);
+	assert_int_equal(files->remove(NULL, rig->path), 0);
+	assert_int_equal(files->remove(NULL, rig->path), -ENOENT);
+	assert_int_equal(files->sync_folder(NULL, rig->folder), 0);
+	assert_int_equal(files->list(NULL, rig->path, names, sizeof(names)), -ENOENT);
+	assert_int_equal(files->sync_folder(NULL, rig->path), -ENOENT);
 }

@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 
+#include "tests/support/folder.h"
 #include "tests/support/test.h"
 
 #include <spoke/host.h>
@@ -10,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -281,4 +283,31 @@ TEST(more_than_one_descriptor_is_as_none)
 	assert_null(rig.got.memory);
 	for (unsigned i = 0; i < 16; i++)
 		(void)close(files[i]);
+}
+
+/* Here because this file replaces fallocate(). */
+TEST(log_has_its_zeros_where_the_file_system_cannot_allocate)
+{
+	const struct spoke_files *files = rig.env->files;
+	char folder[64];
+	char path[80];
+	char bytes[100];
+	int fd;
+
+	folder_make(folder);
+	(void)snprintf(path, sizeof(path), "%s/log", folder);
+	assert_int_equal(files->open_log(rig.env->ctx, path, true, &fd), 0);
+	machine.error = ENOSPC;
+	assert_int_equal(files->allocate(rig.env->ctx, fd, 90), -ENOSPC);
+	machine.error = EOPNOTSUPP;
+	assert_int_equal(files->write_at(rig.env->ctx, fd, 0, "abc", 3), 0);
+	assert_int_equal(files->allocate(rig.env->ctx, fd, 90), 0);
+	assert_int_equal(files->read(rig.env->ctx, path, bytes, sizeof(bytes)), 90);
+	assert_memory_equal(bytes, "abc\0", 4);
+	machine.error = 0;
+	machine.interrupts = 2;
+	assert_int_equal(files->allocate(rig.env->ctx, fd, 200), 0);
+	assert_int_equal(machine.interrupts, 0);
+	rig.env->net->close(rig.env->ctx, fd);
+	folder_remove(folder);
 }

@@ -125,6 +125,40 @@ static int rig_host_id(void *ctx, uint64_t *ret_id)
 	return 0;
 }
 
+static int rig_log_open(void *ctx, const char *path, bool is_new, int *ret_fd)
+{
+	(void)is_new;
+	return rig_file_open(ctx, path, ret_fd);
+}
+
+static int rig_log_write(void *ctx, int fd, uint64_t at, const void *bytes, size_t len)
+{
+	(void)ctx;
+	(void)fd;
+	(void)at;
+	(void)bytes;
+	(void)len;
+	return 0;
+}
+
+static int rig_log_allocate(void *ctx, int fd, uint64_t size)
+{
+	return rig_log_write(ctx, fd, size, NULL, 0);
+}
+
+static int rig_log_sync(void *ctx, int fd)
+{
+	return rig_log_write(ctx, fd, 0, NULL, 0);
+}
+
+static ssize_t rig_list(void *ctx, const char *folder, char *names, size_t size)
+{
+	(void)ctx;
+	(void)folder;
+	(void)names;
+	return (ssize_t)size;
+}
+
 static const struct spoke_manager rig_manager = { .notify = rig_file_ask };
 static const struct spoke_signals rig_signals = { .open = rig_signal_open,
 						  .close = rig_signal_close };
@@ -138,7 +172,14 @@ static const struct spoke_files rig_files = { .read = rig_file_read,
 					      .lock = rig_file_open,
 					      .unlock = rig_file_close,
 					      .is_locked = rig_file_ask,
-					      .sweep = rig_file_ask };
+					      .sweep = rig_file_ask,
+					      .open_log = rig_log_open,
+					      .write_at = rig_log_write,
+					      .allocate = rig_log_allocate,
+					      .sync = rig_log_sync,
+					      .sync_folder = rig_file_ask,
+					      .list = rig_list,
+					      .remove = rig_file_ask };
 static const struct spoke_loop rig_loop = { .open = rig_loop_open };
 
 static int set_up(void **state)
@@ -283,6 +324,37 @@ static int call_fixed(struct rig *rig, enum spokei_faults_kind kind)
 	}
 }
 
+static int call_logs(const struct spoke_env *env, enum spokei_faults_kind kind)
+{
+	const struct spoke_files *files = env->files;
+	char names[8];
+	int error;
+	int fd;
+
+	switch ((int)kind) {
+	case SPOKEI_FAULTS_FILE_OPEN_LOG:
+		error = files->open_log(env->ctx, "x", true, &fd);
+		if (!error)
+			env->net->close(env->ctx, fd);
+		return error;
+	case SPOKEI_FAULTS_FILE_WRITE_AT:
+		return files->write_at(env->ctx, 0, 0, "", 0);
+	case SPOKEI_FAULTS_FILE_ALLOCATE:
+		return files->allocate(env->ctx, 0, 1);
+	case SPOKEI_FAULTS_FILE_SYNC:
+		return files->sync(env->ctx, 0);
+	case SPOKEI_FAULTS_FILE_SYNC_FOLDER:
+		return files->sync_folder(env->ctx, "x");
+	case SPOKEI_FAULTS_FILE_LIST:
+		error = (int)files->list(env->ctx, "x", names, sizeof(names));
+		return error == sizeof(names) ? 0 : error;
+	case SPOKEI_FAULTS_FILE_REMOVE:
+		return files->remove(env->ctx, "x");
+	default:
+		return 1;
+	}
+}
+
 static int call_files(const struct spoke_env *env, enum spokei_faults_kind kind)
 {
 	char byte;
@@ -312,7 +384,7 @@ static int call_files(const struct spoke_env *env, enum spokei_faults_kind kind)
 	case SPOKEI_FAULTS_FILE_SWEEP:
 		return env->files->sweep(env->ctx, "x");
 	default:
-		return 1;
+		return call_logs(env, kind);
 	}
 }
 

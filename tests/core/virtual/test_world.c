@@ -491,6 +491,15 @@ RIG_TEST(any_call_fails_as_often_as_it_shall)
 	assert_int_equal(files->lock(&rig->one, "a", &fd), -EIO);
 	assert_int_equal(files->is_locked(&rig->one, "a"), -EIO);
 	assert_int_equal(files->sweep(&rig->one, "a"), -EIO);
+	assert_int_equal(files->open_log(&rig->one, "a", false, &fd), -EIO);
+	assert_int_equal(files->sync_folder(&rig->one, "/"), -EIO);
+	assert_int_equal(files->list(&rig->one, "/", bytes, sizeof(bytes)), -EIO);
+	assert_int_equal(files->remove(&rig->one, "a"), -EIO);
+	assert_int_equal(files->open_log(&rig->one, "a", false, &fd), 0);
+	assert_int_equal(files->write_at(&rig->one, fd, 0, "", 0), -EIO);
+	assert_int_equal(files->allocate(&rig->one, fd, 8), -EIO);
+	assert_int_equal(files->sync(&rig->one, fd), -EIO);
+	rig->one.env.net->close(&rig->one, fd);
 	assert_string_equal(spokei_vfiles_get(rig->files, "a"), "old");
 	assert_int_equal(files->read(&rig->one, "a", bytes, sizeof(bytes)), 3);
 	assert_int_equal(spokei_vfiles_calls(rig->files, SPOKEI_VFILES_READ), 2);
