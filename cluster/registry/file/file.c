@@ -20,7 +20,9 @@
  * person removes them. A child that was forked without an exec keeps its parent's lock, and so its
  * lines.
  *
- * On the engine's thread, which waits for the disk.
+ * On the engine's thread, which reads the file and takes locks there. A thread of the pool writes
+ * the file, because a write waits until the disk has it. The lock of the file is held until then,
+ * so no other write of it begins. A closed registry is freed after its write.
  */
 #include "cluster/registry/registries.h"
 
@@ -194,7 +196,18 @@ struct file {
 	uint64_t look_ns;   /* next read in any case, while `looking` */
 	uint64_t settle_ns; /* next read after a change; UINT64_MAX: none */
 	uint64_t lock_ns;   /* next attempt to lock; UINT64_MAX: none */
-	unsigned tries;     /* consecutive attempts to lock */
+	unsigned tries;     /* consecutive attempts to lock, or to reach the pool */
+	struct {
+		struct spoke_work work;
+		struct spokei_buffer text;
+		int lock_fd;    /* of the file */
+		unsigned forks; /* generation of the process that began it */
+		int status;     /* 0 or a negative errno */
+		unsigned dead;  /* lines of dead processes that are left out */
+		bool sweeps;    /* files of dead processes are to be removed afterwards */
+		bool busy;      /* at the pool, or on its way back */
+	} write;
+	bool closed; /* ... and to be freed after the write */
 	struct spoke_watch watch;
 	bool watching;
 	bool looking;              /* an entry depends on the file's contents */
@@ -222,10 +235,13 @@ struct file_entry {
 	enum {
 		IDLE,  /* it has failed or was lost */
 		ASKED, /* the file shall be changed, or read, for it */
+		SENT,  /* the change is being written */
 		HELD,  /* its line is in the file; or its list was reported */
 	} state;
 	bool wanted;
 	bool written;               /* its line was written, and is not known to be gone */
+	bool sent;                  /* the write under way has its change */
+	bool adds;                  /* ... its line; else it removes the line */
 	bool seen;                  /* its line is in the text that is being read, or written */
 	struct spokei_buffer found; /* URLs of the next list */
 	struct spokei_buffer last;  /* ... of the last one */
@@ -783,104 +799,204 @@ static int edit_text(struct file *file, const struct spokei_buffer *before,
 	return error ? error : add_lines(file, out);
 }
 
-/* Writes the text over the locked file. A failure is only told if a request waits for it. */
-static int write_file(struct file *file, const struct spokei_buffer *text)
+/* Makes the new text of the locked file. Returns whether it differs in *ret_changed. */
+static int prepare_text(struct file *file, bool *ret_changed)
 {
-	const struct spoke_env *env = file->engine->env;
-	int status = env->files->replace(env->ctx, file->path, spokei_buffer_data(text),
-					 spokei_buffer_len(text), false);
-
-	if (status == 0)
-		return SPOKE_OK;
-	return has_any(file, changes) ? complain(file, "replaced", status) : SPOKE_ESYSTEM;
-}
-
-/* Changes the locked file. `text` receives its new text. */
-static int change_file(struct file *file, struct spokei_buffer *text)
-{
-	const struct spoke_env *env = file->engine->env;
 	struct spokei_buffer before;
-	unsigned dead = 0;
 	int error;
 
-	spokei_buffer_init(&before, env, TEXT_MAX);
+	spokei_buffer_init(&before, file->engine->env, TEXT_MAX);
+	/* Those of a text that was not written. */
+	for (struct spoke_list *at = file->entries.next; at != &file->entries; at = at->next)
+		entry_at(at)->seen = false;
+	file->write.dead = 0;
 	forget_answers(file);
 	error = read_file(file, &before);
 	if (!error)
-		error = edit_text(file, &before, text, &dead);
-	if (!error && !is_same(&before, text))
-		error = write_file(file, text);
-	file->clear = file->clear || dead > 0;
-	if (!error && dead > 0)
-		spokei_event(file->engine, SPOKE_OK,
-			     "registry file %s: removed the lines of processes that have ended: %u",
-			     file->shown, dead);
+		error = edit_text(file, &before, &file->write.text, &file->write.dead);
+	*ret_changed = !error && !is_same(&before, &file->write.text);
 	spokei_buffer_fini(&before);
 	return error;
 }
 
-/* Another process holds the lock. */
-static void wait_for_lock(struct file *file)
+/* Another process holds the lock, or the pool has no room. */
+static void wait_for_lock(struct file *file, bool has_lock)
 {
 	const struct spoke_env *env = file->engine->env;
 
+	file->clear = file->clear && has_any(file, changes);
 	if (++file->tries < LOCK_TRIES) {
 		file->lock_ns = env->now(env->ctx) + LOCK_NS;
 		return;
 	}
 	file->tries = 0;
-	spokei_event(
-		file->engine, SPOKE_EUNAVAILABLE,
-		"registry file %s: locked by another process for 2 s; find the process that has "
-		"%s.lock open",
-		file->shown, file->shown);
+	if (has_lock) {
+		spokei_event(file->engine, SPOKE_EUNAVAILABLE,
+			     "registry file %s: not written, because the pool has been full for "
+			     "2 s; see pool.queue",
+			     file->shown);
+	} else {
+		spokei_event(
+			file->engine, SPOKE_EUNAVAILABLE,
+			"registry file %s: locked by another process for 2 s; find the process "
+			"that has %s.lock open",
+			file->shown, file->shown);
+	}
 	settle_all(file, SPOKE_EUNAVAILABLE);
 }
 
-/* Changes the locked file, and removes the files of dead processes beside it. */
-static int do_locked(struct file *file, struct spokei_buffer *text)
+/* The lock of a forked child is its parent's. */
+static void unlock(struct file *file)
+{
+	const struct spoke_env *env = file->engine->env;
+
+	if (file->write.forks == forks_of(env))
+		env->files->unlock(env->ctx, file->write.lock_fd);
+	else
+		env->net->close(env->ctx, file->write.lock_fd);
+}
+
+/* --- the write */
+
+static void write_text(struct spoke_work *work)
+{
+	struct file *file = spoke_container_of(work, struct file, write.work);
+	const struct spoke_env *env = file->engine->env;
+
+	file->write.status = env->files->replace(env->ctx, file->path,
+						 spokei_buffer_data(&file->write.text),
+						 spokei_buffer_len(&file->write.text), false);
+}
+
+/* Reports a change, or its failure, unless there is another one of the same entry by now. */
+static void end_change(struct file *file, struct file_entry *entry, int error)
+{
+	bool is_last = entry->state == SENT;
+
+	entry->sent = false;
+	if (!error)
+		entry->written = entry->adds;
+	/* A line that was not written needs no removal. */
+	if (is_last || (error && !entry->wanted && !entry->written))
+		settle(file, entry, is_last ? error : SPOKE_OK);
+}
+
+/* Ends the changes of the file, whose lock is given back, and reports its text. */
+static void end_write(struct file *file, int error)
+{
+	const struct spoke_env *env = file->engine->env;
+	bool sweeps = file->write.sweeps || file->write.dead > 0;
+
+	if (!error && file->write.dead > 0)
+		spokei_event(file->engine, SPOKE_OK,
+			     "registry file %s: removed the lines of processes that have ended: %u",
+			     file->shown, file->write.dead);
+	/* A file that cannot be removed is left to the next process. */
+	if (!error && sweeps && env->files->sweep)
+		(void)!env->files->sweep(env->ctx, file->path);
+	unlock(file);
+	file->clear = false;
+	for (struct spoke_list *at = file->entries.next, *next; at != &file->entries; at = next) {
+		struct file_entry *entry = entry_at(at);
+
+		next = at->next;
+		if (entry->sent)
+			end_change(file, entry, error);
+	}
+	if (error)
+		spokei_buffer_fini(&file->write.text);
+	else
+		take_text(file, &file->write.text);
+}
+
+static bool is_sent(const struct file_entry *entry)
+{
+	return entry->sent;
+}
+
+static void free_file(struct file *file);
+
+static void written(struct spoke_work *work)
+{
+	struct file *file = spoke_container_of(work, struct file, write.work);
+	int status = work->status ? work->status : file->write.status;
+	int error = status ? SPOKE_ESYSTEM : SPOKE_OK;
+
+	file->write.busy = false;
+	if (file->closed) {
+		unlock(file);
+		free_file(file);
+		return;
+	}
+	/* A failure is only told if a request waits for it. */
+	if (status && has_any(file, is_sent))
+		error = complain(file, "replaced", status);
+	end_write(file, error);
+	spokei_run_soon(file->engine, &file->work);
+}
+
+/* Marks the changes that are in the text. */
+static void mark_sent(struct file *file)
+{
+	for (struct spoke_list *at = file->entries.next; at != &file->entries; at = at->next) {
+		struct file_entry *entry = entry_at(at);
+
+		entry->sent = changes(entry);
+		entry->adds = entry->wanted;
+		if (entry->sent)
+			entry->state = SENT;
+	}
+}
+
+/* Changes the locked file, or ends with the lock given back. */
+static void change_locked(struct file *file)
 {
 	const struct spoke_env *env = file->engine->env;
 	bool fresh = file->mark_fd < 0;
+	bool changed = false;
 	int status = has_any(file, has_line) ? take_mark(file) : 0;
-	int error = status ? complain(file, "marked", status) : change_file(file, text);
+	int error = status ? complain(file, "marked", status) : prepare_text(file, &changed);
 
-	/* A file that cannot be removed is left to the next process. */
-	if (!error && (fresh || file->clear) && env->files->sweep)
-		(void)!env->files->sweep(env->ctx, file->path);
-	return error;
+	file->write.sweeps = fresh || file->clear;
+	if (!error && changed) {
+		/* Others wait for it, e.g. the drain of a provider. */
+		file->write.work =
+			(struct spoke_work){ .run = write_text, .done = written, .urgent = true };
+		file->write.busy = env->loop->offload(file->engine->loop, &file->write.work) == 0;
+		if (file->write.busy) {
+			mark_sent(file);
+			file->tries = 0;
+			return;
+		}
+		unlock(file);
+		spokei_buffer_fini(&file->write.text);
+		wait_for_lock(file, true);
+		return;
+	}
+	file->tries = 0;
+	mark_sent(file);
+	end_write(file, error);
 }
 
 static void change(struct file *file)
 {
 	const struct spoke_env *env = file->engine->env;
-	struct spokei_buffer text;
-	int fd;
-	int error = env->files->lock(env->ctx, file->path, &fd);
+	int error = env->files->lock(env->ctx, file->path, &file->write.lock_fd);
 
 	file->lock_ns = UINT64_MAX;
 	if (error == -EAGAIN && has_any(file, changes)) {
-		wait_for_lock(file);
+		wait_for_lock(file, false);
 		return;
 	}
-	file->tries = 0;
 	if (error) {
+		file->tries = 0;
 		file->clear = false;
 		if (has_any(file, changes))
 			settle_all(file, complain(file, "locked", error));
 		return;
 	}
-	spokei_buffer_init(&text, env, TEXT_MAX);
-	error = do_locked(file, &text);
-	env->files->unlock(env->ctx, fd);
-	file->clear = false;
-	if (error) {
-		spokei_buffer_fini(&text);
-		settle_all(file, error);
-		return;
-	}
-	settle_all(file, SPOKE_OK);
-	take_text(file, &text);
+	file->write.forks = forks_of(env);
+	change_locked(file);
 }
 
 /* --- times */
@@ -935,7 +1051,7 @@ static void work(struct spokei_task *task)
 
 	if (!has_any(file, changes) && !file->clear)
 		file->lock_ns = UINT64_MAX;
-	else if (file->lock_ns == UINT64_MAX || file->lock_ns <= now_ns)
+	else if (!file->write.busy && (file->lock_ns == UINT64_MAX || file->lock_ns <= now_ns))
 		change(file);
 	if (has_any(file, is_watched)) {
 		look_if_due(file, now_ns);
@@ -944,9 +1060,9 @@ static void work(struct spokei_task *task)
 		file->looking = false;
 		file->settle_ns = UINT64_MAX;
 	}
-	if (!has_any(file, has_line))
+	if (!file->write.busy && !has_any(file, has_line))
 		give_mark(file);
-	if (file->clear)
+	if (file->clear && !file->write.busy && file->lock_ns == UINT64_MAX)
 		spokei_run_soon(file->engine, &file->work);
 	set_clock(file);
 }
@@ -989,8 +1105,16 @@ static void unwant(void *registry, struct spoke_registry_entry *of)
 	struct file_entry *entry = spoke_container_of(of, struct file_entry, of);
 
 	put(file, entry, false);
-	if (of->url == NULL || !entry->written)
+	if (of->url == NULL || (!entry->written && !entry->sent))
 		settle(file, entry, SPOKE_OK);
+}
+
+static void free_file(struct file *file)
+{
+	give_mark(file);
+	spokei_buffer_fini(&file->text);
+	spokei_buffer_fini(&file->write.text);
+	spokei_free(file->engine->env, file, 1, file->size);
 }
 
 static void close_file(void *registry)
@@ -1002,9 +1126,9 @@ static void close_file(void *registry)
 	spokei_task_drop(&file->work);
 	(void)spoke_alarm_cancel(&file->clock);
 	unwatch(file);
-	give_mark(file);
-	spokei_buffer_fini(&file->text);
-	spokei_free(file->engine->env, file, 1, file->size);
+	file->closed = true;
+	if (!file->write.busy)
+		free_file(file);
 }
 
 static int check_url(struct spoke_engine *engine, const struct spoke_url *url)
@@ -1055,6 +1179,7 @@ static int open_file(struct spoke_engine *engine, const struct spoke_url *url,
 	(void)spokei_log_escape_end(file->shown, sizeof(file->shown), file->path, len);
 	spokei_list_init(&file->entries);
 	spokei_buffer_init(&file->text, engine->env, TEXT_MAX);
+	spokei_buffer_init(&file->write.text, engine->env, TEXT_MAX);
 	*ret_registry = file;
 	return SPOKE_OK;
 }

@@ -213,6 +213,8 @@ RIG_TEST(publication_is_seen_and_can_be_lost)
 	await(rig, is_seen, "none", 1, 1);
 	publish(is_seen);
 	await(rig, sees, B "\n" A "\n", 1, 0);
+	/* The new file is seen before its writer is told that the disk has it. */
+	await(rig, is_seen, "none", 2, 1);
 	spokei_registry_file.unwant(is_seen->registry, is_seen->listed);
 	await(rig, sees, B "\n", 1, 0);
 	await(rig, is_seen, "none", 3, 1);
