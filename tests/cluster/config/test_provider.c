@@ -3,7 +3,9 @@
 #include "cluster/call/caller.h"
 #include "cluster/config/file.h"
 #include "cluster/config/keys.h"
+#include "cluster/filter/limit.h"
 #include "cluster/provider/parts.h"
+#include "cluster/serve/routes.h"
 #include "tests/cluster/config/configrig.h"
 #include "tests/support/test.h"
 #include "transport/conn/conn.h"
@@ -148,6 +150,32 @@ TEST(methods_have_limits_of_file)
 	assert_int_equal(taken(echo, 9), 0);
 	clusterrig_pass(SECOND);
 	assert_int_equal(taken(echo, 9), 7);
+}
+
+/* Returns whether the first method has the limit of the deadlines. */
+static bool has_admission(void)
+{
+	return spokei_routes_next(it()->provider->services, NULL)->routes[0].limit->admission;
+}
+
+TEST(limit_of_deadlines_follows_reload)
+{
+	begin(HERE "executes = auto\n");
+	assert_true(has_admission());
+	assert_int_equal(taken(echo, 9), 9);
+	assert_int_equal(taken(other, 9), 2); /* the handler's own limit */
+	configrig_reload(HERE "executes = 3\n");
+	assert_false(has_admission());
+	assert_int_equal(taken(echo, 9), 3);
+	for (unsigned i = 0; i < 3; i++)
+		(void)clusterrig_call(echo);
+	clusterrig_pass(10 * MS);
+	configrig_reload(HERE "[method.echo]\nexecutes = auto\n");
+	assert_true(has_admission());
+	answer_all();
+	assert_int_equal(taken(echo, 9), 9);
+	configrig_reload(HERE);
+	assert_false(has_admission());
 }
 
 TEST(method_limit_follows_reload_while_requests_run)

@@ -181,6 +181,19 @@ TEST(burst_onto_servers_without_end_is_admitted)
 	assert_int_equal(method.refused, 0);
 }
 
+/* What was measured while few requests came does not tell what many would take. */
+TEST(provider_that_is_idle_between_calls_refuses_none)
+{
+	method.servers = QUEUE;
+	method.service_ns = 60 * MS;
+	for (unsigned i = 0; i < 20; i++) {
+		assert_true(offer(method.timeout_ns));
+		load(0, 150 * MS);
+	}
+	for (unsigned k = 0; k < 4; k++)
+		assert_true(offer(method.timeout_ns));
+}
+
 /* Their time is not that of a queue. */
 TEST(calls_that_take_long_are_admitted)
 {

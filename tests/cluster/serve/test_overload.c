@@ -250,6 +250,16 @@ TEST(loop_with_limit_of_deadlines_answers_in_time)
 			4 * CAPACITY + BATCH);
 }
 
+TEST(requests_that_loop_refuses_have_not_run)
+{
+	begin(SPOKE_EXECUTES_AUTO);
+	(void)load(rig.held, 5 * CAPACITY, 2 * SECOND);
+	finish();
+	assert_in_range(rig.refused, CAPACITY, 10 * CAPACITY);
+	assert_int_equal(rig.handled + rig.refused, rig.calls);
+	assert_int_equal(rig.stats[SPOKE_STAT_REFUSED_LATE], rig.refused);
+}
+
 TEST(loop_refuses_none_that_it_can_answer)
 {
 	begin(SPOKE_EXECUTES_AUTO);
