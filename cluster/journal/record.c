@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The format of a journal of tickets, written and read. See FORMAT.md. */
+#include "cluster/journal/record.h"
+
+#include "core/base/span.h"
+#include "core/value/builder.h"
+
+#include <string.h>
+
+#define POLYNOMIAL UINT32_C(0x82f63b78) /* of CRC32C, the lowest bit first */
+#define HEAD_SUM 60u                    /* offset of the sum in a head */
+/* Bytes that are summed, at most, to find a record after bad bytes: a hostile file must not cost
+ * the square of its length. */
+#define SEARCH_MAX (UINT64_C(64) << 20)
+
+static const unsigned char magic[6] = { 'S', 'P', 'O', 'K', 'E', 'J' };
+
+/* --- numbers, the lowest byte first */
+
+static void put32(unsigned char *bytes, uint32_t number)
+{
+	for (unsigned i = 0; i < 4; i++)
+		bytes[i] = (unsigned char)(number >> 8 * i);
+}
+
+static void put64(unsigned char *bytes, uint64_t number)
+{
+	put32(bytes, (uint32_t)number);
+	put32(bytes + 4, (uint32_t)(number >> 32));
+}
+
+static uint32_t get32(const unsigned char *bytes)
+{
+	return bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
+	       (uint32_t)bytes[3] << 24;
+}
+
+static uint64_t get64(const unsigned char *bytes)
+{
+	return get32(bytes) | (uint64_t)get32(bytes + 4) << 32;
+}
+
+/* --- CRC32C, eight bytes at a time */
+
+void spokei_crc_init(struct spokei_crc *crc)
+{
+	for (uint32_t i = 0; i < 256; i++) {
+		uint32_t sum = i;
+
+		for (unsigned bit = 0; bit < 8; bit++)
+			sum = sum >> 1 ^ (sum & 1 ? POLYNOMIAL : 0);
+		crc->table[0][i] = sum;
+	}
+	for (unsigned row = 1; row < 8; row++) {
+		for (unsigned i = 0; i < 256; i++) {
+			uint32_t sum = crc->table[row - 1][i];
+
+			crc->table[row][i] = sum >> 8 ^ crc->table[0][sum & 255];
+		}
+	}
+}
+
+uint32_t spokei_crc_add(const struct spokei_crc *crc, uint32_t sum, const void *bytes, size_t len)
+{
+	const unsigned char *at = bytes;
+
+	sum = ~sum;
+	for (; len >= 8; len -= 8, at += 8) {
+		uint32_t low = get32(at) ^ sum;
+		uint32_t high = get32(at + 4);
+
+		sum = crc->table[7][low & 255] ^ crc->table[6][low >> 8 & 255] ^
+		      crc->table[5][low >> 16 & 255] ^ crc->table[4][low >> 24] ^
+		      crc->table[3][high & 255] ^ crc->table[2][high >> 8 & 255] ^
+		      crc->table[1][high >> 16 & 255] ^ crc->table[0][high >> 24];
+	}
+	for (; len > 0; len--)
+		sum = sum >> 8 ^ crc->table[0][(sum ^ *at++) & 255];
+	return ~sum;
+}
+
+/* --- segments */
+
+void spokei_segment_put(const struct spokei_crc *crc, const struct spokei_segment *segment,
+			unsigned char ret_head[SPOKEI_SEGMENT_HEAD])
+{
+	memset(ret_head, 0, SPOKEI_SEGMENT_HEAD);
+	memcpy(ret_head, magic, sizeof(magic));
+	ret_head[6] = SPOKEI_JOURNAL_VERSION;
+	put32(ret_head + 8, segment->number);
+	put32(ret_head + 12, segment->previous_end);
+	memcpy(ret_head + 16, segment->journal, SPOKEI_JOURNAL_ID);
+	put64(ret_head + 32, segment->wall_ns);
+	put64(ret_head + 40, segment->consumer);
+	put32(ret_head + HEAD_SUM, spokei_crc_add(crc, 0, ret_head, HEAD_SUM));
+}
+
+static bool is_zero(const unsigned char *bytes, size_t len)
+{
+	return len == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0);
+}
+
+int spokei_segment_read(const struct spokei_crc *crc, const void *bytes, size_t len,
+			struct spokei_segment *ret)
+{
+	const unsigned char *head = bytes;
+	uint32_t version;
+
+	if (len < SPOKEI_SEGMENT_HEAD || is_zero(head, SPOKEI_SEGMENT_HEAD))
+		return SPOKE_ETRUNCATED;
+	if (memcmp(head, magic, sizeof(magic)) != 0)
+		return SPOKE_EINVAL;
+	version = head[6] | (uint32_t)head[7] << 8;
+	if (version > SPOKEI_JOURNAL_VERSION)
+		return SPOKE_EUNSUPPORTED;
+	if (version == 0 || get32(head + HEAD_SUM) != spokei_crc_add(crc, 0, head, HEAD_SUM))
+		return SPOKE_ECORRUPT;
+	*ret = (struct spokei_segment){
+		.number = get32(head + 8),
+		.previous_end = get32(head + 12),
+		.wall_ns = get64(head + 32),
+		.consumer = get64(head + 40),
+	};
+	memcpy(ret->journal, head + 16, SPOKEI_JOURNAL_ID);
+	return ret->number == 0 ? SPOKE_ECORRUPT : SPOKE_OK;
+}
+
+/* Sums the parts that a record has in common with all of its segment. */
+static uint32_t seed_of(const struct spokei_crc *crc, const struct spokei_segment *segment)
+{
+	unsigned char number[4];
+
+	put32(number, segment->number);
+	return spokei_crc_add(crc, spokei_crc_add(crc, 0, number, sizeof(number)), segment->journal,
+			      SPOKEI_JOURNAL_ID);
+}
+
+/* --- writing records */
+
+static size_t padded(size_t len)
+{
+	return (len + SPOKEI_RECORD_ALIGN - 1) & ~(size_t)(SPOKEI_RECORD_ALIGN - 1);
+}
+
+/* Begins a record, whose body the builder appends. Returns the length of `out` before. */
+static size_t begin(struct spokei_buffer *out, struct spoke_builder *builder, size_t fields)
+{
+	static const unsigned char head[SPOKEI_RECORD_HEAD] = { 0 };
+	size_t before = spokei_buffer_len(out);
+	int error = spokei_buffer_append(out, head, sizeof(head));
+
+	spokei_builder_init_buffer(builder, out, NULL);
+	builder->error = error;
+	spoke_pack_map(builder, fields);
+	return before;
+}
+
+/* Ends the record: its length, its padding, and the fields that are known. */
+static int end(struct spokei_buffer *out, struct spoke_builder *builder, size_t before,
+	       uint64_t ticket, enum spokei_record_kind kind)
+{
+	static const unsigned char padding[SPOKEI_RECORD_ALIGN] = { 0 };
+	struct spoke_span body;
+	int error = spoke_builder_finish(builder, &body);
+	size_t len = spokei_buffer_len(out) - before;
+	unsigned char *record;
+
+	if (!error)
+		error = spokei_buffer_append(out, padding, padded(len) - len);
+	if (error) {
+		spokei_builder_drop(builder);
+		spokei_buffer_truncate(out, before);
+		return error;
+	}
+	record = spokei_buffer_data(out) + before;
+	put32(record, (uint32_t)len);
+	put64(record + 8, ticket);
+	record[20] = (unsigned char)kind;
+	return SPOKE_OK;
+}
+
+static void put_span(struct spoke_builder *builder, const char *key, struct spoke_span span)
+{
+	if (span.len == 0)
+		return;
+	spoke_pack_text(builder, key);
+	spoke_pack_bin(builder, span.data, span.len);
+}
+
+static void put_number(struct spoke_builder *builder, const char *key, uint64_t number)
+{
+	spoke_pack_text(builder, key);
+	spoke_pack_u64(builder, number);
+}
+
+int spokei_record_put_open(struct spokei_buffer *out, uint64_t ticket,
+			   const struct spokei_record_open *open)
+{
+	size_t fields = 6u + (open->service.len > 0) + (open->group.len > 0) +
+			(open->version.len > 0) + (open->method.len > 0) +
+			(open->arguments.len > 0) + (open->attachments.len > 0) +
+			(open->key.len > 0);
+	struct spoke_builder builder;
+	size_t before = begin(out, &builder, fields);
+
+	put_span(&builder, "s", open->service);
+	put_span(&builder, "g", open->group);
+	put_span(&builder, "v", open->version);
+	put_span(&builder, "m", open->method);
+	put_span(&builder, "a", open->arguments);
+	put_span(&builder, "x", open->attachments);
+	put_span(&builder, "k", open->key);
+	put_number(&builder, "i", open->spoke_id);
+	put_number(&builder, "b", open->begun_ns);
+	put_number(&builder, "l", open->lasts_ns);
+	put_number(&builder, "p", open->period_ns);
+	put_number(&builder, "r", open->retries);
+	put_number(&builder, "n", open->attempts);
+	return end(out, &builder, before, ticket, SPOKEI_RECORD_OPEN);
+}
+
+int spokei_record_put_tried(struct spokei_buffer *out, uint64_t ticket, uint32_t attempts)
+{
+	struct spoke_builder builder;
+	size_t before = begin(out, &builder, 1);
+
+	put_number(&builder, "n", attempts);
+	return end(out, &builder, before, ticket, SPOKEI_RECORD_TRIED);
+}
+
+int spokei_record_put_ended(struct spokei_buffer *out, uint64_t ticket, uint32_t settlement)
+{
+	struct spoke_builder builder;
+	size_t before = begin(out, &builder, 1);
+
+	put_number(&builder, "e", settlement);
+	return end(out, &builder, before, ticket, SPOKEI_RECORD_ENDED);
+}
+
+int spokei_record_put_base(struct spokei_buffer *out, uint32_t number)
+{
+	struct spoke_builder builder;
+	size_t before = begin(out, &builder, 0);
+
+	return end(out, &builder, before, number, SPOKEI_RECORD_BASE);
+}
+
+static uint32_t sum_of(const struct spokei_crc *crc, uint32_t seed, const unsigned char *record,
+		       size_t len)
+{
+	return spokei_crc_add(crc, spokei_crc_add(crc, seed, record, 4), record + 8, len - 8);
+}
+
+void spokei_records_seal(const struct spokei_crc *crc, const struct spokei_segment *segment,
+			 uint32_t durable, unsigned char *bytes, size_t len)
+{
+	uint32_t seed = seed_of(crc, segment);
+
+	for (size_t at = 0; at < len;) {
+		unsigned char *record = bytes + at;
+		size_t size = get32(record);
+
+		put32(record + 16, durable);
+		put32(record + 4, sum_of(crc, seed, record, size));
+		at += padded(size);
+	}
+}
+
+/* --- bodies */
+
+/* Reads an optional field. */
+static bool get_span(const struct spokei_record *record, const char *key, struct spoke_span *ret)
+{
+	struct spoke_value value;
+
+	*ret = spokei_span(NULL, 0);
+	return spoke_value_get(record->body, key, &value) != SPOKE_OK ||
+	       spoke_value_bin(value, ret) == SPOKE_OK;
+}
+
+static bool get_number(const struct spokei_record *record, const char *key, uint64_t *ret)
+{
+	struct spoke_value value;
+
+	return spoke_value_get(record->body, key, &value) == SPOKE_OK &&
+	       spoke_value_u64(value, ret) == SPOKE_OK;
+}
+
+static bool get_short(const struct spokei_record *record, const char *key, uint32_t *ret)
+{
+	struct spoke_value value;
+
+	return spoke_value_get(record->body, key, &value) == SPOKE_OK &&
+	       spoke_value_u32(value, ret) == SPOKE_OK;
+}
+
+int spokei_record_read_open(const struct spokei_record *record, struct spokei_record_open *ret)
+{
+	bool good = record->kind == SPOKEI_RECORD_OPEN && get_span(record, "s", &ret->service) &&
+		    get_span(record, "g", &ret->group) && get_span(record, "v", &ret->version) &&
+		    get_span(record, "m", &ret->method) && get_span(record, "a", &ret->arguments) &&
+		    get_span(record, "x", &ret->attachments) && get_span(record, "k", &ret->key) &&
+		    get_number(record, "i", &ret->spoke_id) &&
+		    get_number(record, "b", &ret->begun_ns) &&
+		    get_number(record, "l", &ret->lasts_ns) &&
+		    get_number(record, "p", &ret->period_ns) &&
+		    get_short(record, "r", &ret->retries) && get_short(record, "n", &ret->attempts);
+
+	return good && ret->service.len > 0 && ret->method.len > 0 ? SPOKE_OK : SPOKE_ECORRUPT;
+}
+
+int spokei_record_read_tried(const struct spokei_record *record, uint32_t *ret_attempts)
+{
+	return record->kind == SPOKEI_RECORD_TRIED && get_short(record, "n", ret_attempts)
+		       ? SPOKE_OK
+		       : SPOKE_ECORRUPT;
+}
+
+int spokei_record_read_ended(const struct spokei_record *record, uint32_t *ret_settlement)
+{
+	return record->kind == SPOKEI_RECORD_ENDED && get_short(record, "e", ret_settlement)
+		       ? SPOKE_OK
+		       : SPOKE_ECORRUPT;
+}
+
+/* --- reading a segment */
+
+void spokei_record_begin(struct spokei_record_reader *reader, const struct spokei_crc *crc,
+			 const struct spokei_segment *segment, const void *bytes, size_t len,
+			 uint32_t end_at)
+{
+	*reader = (struct spokei_record_reader){
+		.crc = crc,
+		.bytes = bytes,
+		.len = end_at ? end_at : len,
+		.at = SPOKEI_SEGMENT_HEAD,
+		.search_left = SEARCH_MAX,
+		.seed = seed_of(crc, segment),
+		.whole = end_at != 0,
+	};
+	/* The missing end is damage, which is found after the last record. */
+	if (reader->len > len)
+		reader->len = len;
+	reader->missing = end_at > len;
+}
+
+static void pay(struct spokei_record_reader *reader, size_t bytes)
+{
+	reader->search_left -= bytes < reader->search_left ? bytes : reader->search_left;
+}
+
+/* Returns the bytes of the record at an offset with its padding; 0: there is none. */
+static size_t read_at(struct spokei_record_reader *reader, size_t at, struct spokei_record *ret)
+{
+	const unsigned char *record = reader->bytes + at;
+	size_t left = reader->len - at;
+	size_t len = left >= SPOKEI_RECORD_HEAD ? get32(record) : 0;
+
+	if (len <= SPOKEI_RECORD_HEAD || len > SPOKEI_RECORD_MAX || padded(len) > left)
+		return 0;
+	if (record[20] < SPOKEI_RECORD_OPEN || record[20] > SPOKEI_RECORD_BASE ||
+	    get32(record + 16) > at || !is_zero(record + len, padded(len) - len))
+		return 0;
+	pay(reader, len);
+	if (get32(record + 4) != sum_of(reader->crc, reader->seed, record, len))
+		return 0;
+	*ret = (struct spokei_record){ .kind = (enum spokei_record_kind)record[20],
+				       .ticket = get64(record + 8),
+				       .durable = get32(record + 16) };
+	if (spoke_value_check(record + SPOKEI_RECORD_HEAD, len - SPOKEI_RECORD_HEAD, NULL,
+			      &ret->body) != SPOKE_OK ||
+	    spoke_value_type(ret->body) != SPOKE_VALUE_MAP)
+		return 0;
+	return padded(len);
+}
+
+/* Looks for records after bad bytes. Returns the first one, or the end, and whether any of them
+ * shows that the bad bytes were durable. */
+static size_t search(struct spokei_record_reader *reader, bool *ret_durable)
+{
+	size_t first = reader->len;
+	size_t at = reader->bad + SPOKEI_RECORD_ALIGN;
+
+	*ret_durable = reader->whole;
+	while (at < reader->len && !(*ret_durable && first < reader->len)) {
+		struct spokei_record record;
+		size_t size = read_at(reader, at, &record);
+
+		pay(reader, SPOKEI_RECORD_ALIGN);
+		if (reader->search_left == 0) {
+			*ret_durable = true;
+			break;
+		}
+		if (size > 0 && first == reader->len)
+			first = at;
+		if (size > 0 && record.durable > reader->bad)
+			*ret_durable = true;
+		at += size > 0 ? size : SPOKEI_RECORD_ALIGN;
+	}
+	return first;
+}
+
+enum spokei_record_found spokei_record_next(struct spokei_record_reader *reader,
+					    struct spokei_record *ret)
+{
+	uint64_t search_left = reader->search_left;
+	size_t at = reader->at;
+	size_t size = at < reader->len ? read_at(reader, at, ret) : 0;
+	bool was_durable;
+
+	reader->search_left = search_left;
+	if (size > 0) {
+		reader->at += size;
+		return SPOKEI_RECORD_FOUND;
+	}
+	reader->bad = at;
+	if (at >= reader->len && reader->missing) {
+		reader->missing = false;
+		return SPOKEI_RECORD_DAMAGED;
+	}
+	if (at >= reader->len || (!reader->whole && is_zero(reader->bytes + at, reader->len - at)))
+		return SPOKEI_RECORD_END;
+	at = search(reader, &was_durable);
+	reader->at = was_durable ? at : reader->len;
+	return was_durable ? SPOKEI_RECORD_DAMAGED : SPOKEI_RECORD_TORN;
+}
