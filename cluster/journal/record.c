@@ -245,6 +245,11 @@ int spokei_record_put_base(struct spokei_buffer *out, uint32_t number)
 	return end(out, &builder, before, number, SPOKEI_RECORD_BASE);
 }
 
+size_t spokei_record_size(const unsigned char *record)
+{
+	return padded(get32(record));
+}
+
 static uint32_t sum_of(const struct spokei_crc *crc, uint32_t seed, const unsigned char *record,
 		       size_t len)
 {

@@ -93,6 +93,9 @@ SPOKE_MUST_USE int spokei_record_put_ended(struct spokei_buffer *out, uint64_t t
 					   uint32_t settlement);
 SPOKE_MUST_USE int spokei_record_put_base(struct spokei_buffer *out, uint32_t number);
 
+/* Returns the bytes of an appended record with its padding. */
+size_t spokei_record_size(const unsigned char *record);
+
 /* Completes appended records for a place in a segment of which `durable` bytes are durable. May be
  * repeated for another segment. */
 void spokei_records_seal(const struct spokei_crc *crc, const struct spokei_segment *segment,

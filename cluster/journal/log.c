@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of a journal, on a thread of the pool. */
+#include "cluster/journal/log.h"
+
+#include "core/base/env.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PATH_SIZE 4096u
+#define SUFFIX ".spokej"
+#define DIGITS 8u
+#define NAME (DIGITS + sizeof(SUFFIX)) /* bytes of a name with the NUL */
+#define LOCK "journal"
+#define NAMES_SIZE ((size_t)16 * SPOKEI_LOG_SEGMENTS_MAX)
+#define READ_MAX ((size_t)4 * SPOKEI_LOG_SEGMENT) /* bytes of a segment */
+#define BASE_ROOM 48u /* bytes for a record of the kind BASE, and more */
+
+/* Writes the path of a segment, or of the lock: 0. */
+static int name_path(const struct spokei_log *log, uint32_t number, char path[PATH_SIZE])
+{
+	int len = number ? snprintf(path, PATH_SIZE, "%s/%0*u" SUFFIX, log->folder, (int)DIGITS,
+				    number)
+			 : snprintf(path, PATH_SIZE, "%s/" LOCK, log->folder);
+
+	return len < 0 || (unsigned)len >= PATH_SIZE ? -ENAMETOOLONG : 0;
+}
+
+static void close_segment(struct spokei_log *log)
+{
+	if (log->fd >= 0)
+		log->env->net->close(log->env->ctx, log->fd);
+	log->fd = -1;
+}
+
+/* --- reading */
+
+struct reading {
+	struct spokei_log *log;
+	const struct spokei_log_options *options;
+	struct spokei_log_report *report;
+	uint32_t *numbers; /* of the segments, in order */
+	uint32_t count;
+	unsigned char *bytes; /* READ_MAX */
+};
+
+static int fail(struct reading *reading, uint32_t number, int status)
+{
+	reading->report->segment = number;
+	reading->report->status = status;
+	return status == -ENOMEM ? SPOKE_ENOMEM : SPOKE_ESYSTEM;
+}
+
+static int is_before(const void *one, const void *other)
+{
+	uint32_t a = *(const uint32_t *)one;
+	uint32_t b = *(const uint32_t *)other;
+
+	return (a > b) - (a < b);
+}
+
+/* Returns the number of a segment with this name; 0: it is another file. */
+static uint32_t number_of(const char *name)
+{
+	uint32_t number = 0;
+
+	for (unsigned i = 0; i < DIGITS; i++) {
+		if (name[i] < '0' || name[i] > '9')
+			return 0;
+		number = number * 10 + (uint32_t)(name[i] - '0');
+	}
+	return strcmp(name + DIGITS, SUFFIX) == 0 ? number : 0;
+}
+
+static int list(struct reading *reading)
+{
+	const struct spoke_env *env = reading->log->env;
+	char *names = (char *)reading->bytes;
+	ssize_t len = env->files->list(env->ctx, reading->log->folder, names, NAMES_SIZE);
+
+	if (len < 0)
+		return fail(reading, 0, (int)len);
+	for (const char *name = names; name < names + len; name += strlen(name) + 1) {
+		uint32_t number = number_of(name);
+
+		if (number == 0)
+			continue;
+		if (reading->count == SPOKEI_LOG_SEGMENTS_MAX)
+			return fail(reading, 0, -EFBIG);
+		reading->numbers[reading->count++] = number;
+	}
+	qsort(reading->numbers, reading->count, sizeof(*reading->numbers), is_before);
+	return SPOKE_OK;
+}
+
+/* Reads a segment and its head. */
+static int read_segment(struct reading *reading, uint32_t number, struct spokei_segment *ret,
+			size_t *ret_len)
+{
+	struct spokei_log *log = reading->log;
+	char path[PATH_SIZE];
+	ssize_t len = name_path(log, number, path);
+	int error;
+
+	if (len == 0)
+		len = log->env->files->read(log->env->ctx, path, reading->bytes, READ_MAX);
+	if (len < 0)
+		return fail(reading, number, (int)len);
+	error = spokei_segment_read(&log->crc, reading->bytes, (size_t)len, ret);
+	if (!error && ret->number != number)
+		error = SPOKE_EINVAL;
+	*ret_len = (size_t)len;
+	reading->report->segment = error ? number : reading->report->segment;
+	return error;
+}
+
+/* Reads the records of a segment, up to `end`; 0: it is the last one. Notes their end, and the
+ * greatest BASE. Without `takes` only that is done. */
+static int read_records(struct reading *reading, const struct spokei_segment *segment, size_t len,
+			uint32_t end, bool takes, uint32_t *base)
+{
+	struct spokei_log_report *report = reading->report;
+	struct spokei_record_reader reader;
+	struct spokei_record record;
+	enum spokei_record_found found = SPOKEI_RECORD_FOUND;
+	int error = SPOKE_OK;
+
+	spokei_record_begin(&reader, &reading->log->crc, segment, reading->bytes, len, end);
+	reading->log->end = UINT32_MAX;
+	while (!error && found != SPOKEI_RECORD_END) {
+		found = spokei_record_next(&reader, &record);
+		if (found == SPOKEI_RECORD_TORN)
+			reading->log->end = (uint32_t)reader.bad;
+		if (found == SPOKEI_RECORD_FOUND && record.kind == SPOKEI_RECORD_BASE &&
+		    record.ticket > *base && record.ticket <= segment->number)
+			*base = (uint32_t)record.ticket;
+		else if (found == SPOKEI_RECORD_FOUND && takes)
+			error = reading->options->take(reading->options->arg, &record);
+		if (!takes || (found != SPOKEI_RECORD_TORN && found != SPOKEI_RECORD_DAMAGED))
+			continue;
+		if (report->torn + report->damaged == 0) {
+			report->segment = segment->number;
+			report->offset = (uint32_t)reader.bad;
+		}
+		report->torn += found == SPOKEI_RECORD_TORN;
+		report->damaged += found == SPOKEI_RECORD_DAMAGED;
+		if (found == SPOKEI_RECORD_DAMAGED && !reading->options->salvages)
+			error = SPOKE_ECORRUPT;
+	}
+	if (reading->log->end == UINT32_MAX)
+		reading->log->end = (uint32_t)reader.at;
+	return error;
+}
+
+/* Removes the last segment, whose head was never finished. */
+static int remove_unfinished(struct reading *reading)
+{
+	const struct spoke_env *env = reading->log->env;
+	uint32_t number = reading->numbers[--reading->count];
+	char path[PATH_SIZE];
+	int status = name_path(reading->log, number, path);
+
+	if (!status)
+		status = env->files->remove(env->ctx, path);
+	return status ? fail(reading, number, status) : SPOKE_OK;
+}
+
+/* Goes back from the last segment to the first one that counts. Returns its place. */
+static int find_first(struct reading *reading, uint32_t ends[], uint32_t *ret_place)
+{
+	uint32_t place = reading->count;
+	uint32_t base = 0;
+	uint32_t end = 0;
+	int error = SPOKE_OK;
+
+	while (place > 0) {
+		struct spokei_segment segment;
+		uint32_t number = reading->numbers[--place];
+		size_t len;
+
+		error = read_segment(reading, number, &segment, &len);
+		if (error == SPOKE_ETRUNCATED && place + 1 == reading->count) {
+			error = remove_unfinished(reading);
+			if (error)
+				return error;
+			continue;
+		}
+		if (error == SPOKE_ETRUNCATED)
+			error = SPOKE_ECORRUPT;
+		if (!error && reading->log->segment.number == 0)
+			reading->log->segment = segment;
+		if (!error &&
+		    memcmp(segment.journal, reading->log->segment.journal, SPOKEI_JOURNAL_ID) != 0)
+			error = SPOKE_EINVAL;
+		if (error)
+			return error;
+		ends[place] = end;
+		error = read_records(reading, &segment, len, end, false, &base);
+		if (error)
+			return error;
+		*ret_place = place;
+		end = segment.previous_end;
+		if (number == base || end == 0)
+			return SPOKE_OK;
+		if (place == 0 || reading->numbers[place - 1] != number - 1) {
+			reading->report->segment = number - 1;
+			return SPOKE_ECORRUPT;
+		}
+	}
+	*ret_place = 0;
+	return SPOKE_OK;
+}
+
+static int read_all(struct reading *reading)
+{
+	/* Also the greatest number of them. */
+	uint32_t *ends = spokei_alloc(reading->log->env, SPOKEI_LOG_SEGMENTS_MAX, sizeof(*ends));
+	uint32_t base = 0;
+	uint32_t place = 0;
+	int error = ends ? list(reading) : SPOKE_ENOMEM;
+
+	if (!error)
+		error = find_first(reading, ends, &place);
+	reading->log->first = !error && reading->count > 0 ? reading->numbers[0] : 1;
+	for (; !error && place < reading->count; place++) {
+		struct spokei_segment segment;
+		size_t len;
+
+		error = read_segment(reading, reading->numbers[place], &segment, &len);
+		if (!error)
+			error = read_records(reading, &segment, len, ends[place], true, &base);
+	}
+	spokei_free(reading->log->env, ends, SPOKEI_LOG_SEGMENTS_MAX, sizeof(*ends));
+	return error;
+}
+
+/* --- segments */
+
+/* Removes a segment that was not finished. If the name may come back after a loss of power, nothing
+ * may be appended to the segment before it. */
+static void drop_segment(struct spokei_log *log, uint32_t number)
+{
+	const struct spoke_env *env = log->env;
+	char path[PATH_SIZE];
+	int status = name_path(log, number, path);
+
+	if (!status)
+		status = env->files->remove(env->ctx, path);
+	if (!status || status == -ENOENT)
+		status = env->files->sync_folder(env->ctx, log->folder);
+	log->broken = log->broken || status != 0;
+}
+
+/* Makes the segment after the last one, which ends at `previous_end`, and makes it durable. After a
+ * negative errno the log is as before. */
+static int make_segment(struct spokei_log *log, uint32_t previous_end, size_t room)
+{
+	const struct spoke_files *files = log->env->files;
+	void *ctx = log->env->ctx;
+	struct spokei_segment segment = log->segment;
+	unsigned char head[SPOKEI_SEGMENT_HEAD];
+	uint32_t size = log->segment_size;
+	char path[PATH_SIZE];
+	int fd = -1;
+	int status;
+
+	segment.number++;
+	segment.previous_end = log->segment.number ? previous_end : 0;
+	if (room + sizeof(head) > size)
+		size = (uint32_t)(room + sizeof(head));
+	spokei_segment_put(&log->crc, &segment, head);
+	status = name_path(log, segment.number, path);
+	if (status)
+		return status;
+	(void)!files->remove(ctx, path); /* of an attempt that failed */
+	status = files->open_log(ctx, path, true, &fd);
+	if (!status)
+		status = files->allocate(ctx, fd, size);
+	if (!status)
+		status = files->write_at(ctx, fd, 0, head, sizeof(head));
+	if (!status)
+		status = files->sync(ctx, fd);
+	if (!status)
+		status = files->sync_folder(ctx, log->folder);
+	if (status) {
+		if (fd >= 0)
+			log->env->net->close(ctx, fd);
+		drop_segment(log, segment.number);
+		return status;
+	}
+	close_segment(log);
+	log->segment = segment;
+	log->fd = fd;
+	log->size = size;
+	log->end = log->durable = sizeof(head);
+	return 0;
+}
+
+static int write_records(struct spokei_log *log, unsigned char *records, size_t len)
+{
+	int status;
+
+	spokei_records_seal(&log->crc, &log->segment, log->durable, records, len);
+	status = log->env->files->write_at(log->env->ctx, log->fd, log->end, records, len);
+	if (!status)
+		log->end += (uint32_t)len;
+	log->broken = log->broken || status != 0;
+	return status;
+}
+
+int spokei_log_sync(struct spokei_log *log)
+{
+	int status = log->broken ? -EIO : 0;
+
+	if (!status && log->durable < log->end)
+		status = log->env->files->sync(log->env->ctx, log->fd);
+	if (status)
+		log->broken = true; /* a later sync would return 0, but not have saved the bytes */
+	else
+		log->durable = log->end;
+	return status;
+}
+
+int spokei_log_write(struct spokei_log *log, unsigned char *records, size_t len, bool syncs)
+{
+	int status = log->broken ? -EIO : 0;
+
+	if (!status && len > READ_MAX - SPOKEI_SEGMENT_HEAD)
+		return -EFBIG;
+	if (!status && len > log->size - log->end) {
+		status = spokei_log_sync(log);
+		if (!status)
+			status = make_segment(log, log->end, len);
+	}
+	if (!status)
+		status = write_records(log, records, len);
+	return status || !syncs ? status : spokei_log_sync(log);
+}
+
+/* Removes segments that do not count any more. Those that cannot be removed are left to the next
+ * renewal. */
+static void remove_old(struct spokei_log *log, uint32_t last)
+{
+	const struct spoke_env *env = log->env;
+	char path[PATH_SIZE];
+
+	while (log->first <= last) {
+		int status = name_path(log, log->first, path);
+
+		if (!status)
+			status = env->files->remove(env->ctx, path);
+		if (status && status != -ENOENT)
+			return;
+		log->first++;
+	}
+	(void)!env->files->sync_folder(env->ctx, log->folder);
+}
+
+/* Appends BASE: segments before this number do not count any more. */
+static int write_base(struct spokei_log *log, uint32_t number)
+{
+	struct spokei_buffer record;
+	int error;
+
+	spokei_buffer_init(&record, log->env, BASE_ROOM);
+	error = spokei_record_put_base(&record, number);
+	error = error ? -ENOMEM
+		      : spokei_log_write(log, spokei_buffer_data(&record),
+					 spokei_buffer_len(&record), true);
+	spokei_buffer_fini(&record);
+	return error;
+}
+
+/* Returns the bytes of the first records that fit into a segment, at least one. */
+static size_t first_records(const unsigned char *records, size_t len, size_t room)
+{
+	size_t taken = 0;
+
+	while (taken < len) {
+		size_t size = spokei_record_size(records + taken);
+
+		if (taken > 0 && taken + size > room - SPOKEI_SEGMENT_HEAD)
+			break;
+		taken += size;
+	}
+	return taken;
+}
+
+static int write_all(struct spokei_log *log, unsigned char *records, size_t len)
+{
+	int status = 0;
+
+	while (!status && len > 0) {
+		size_t taken = first_records(records, len, log->segment_size);
+
+		status = spokei_log_write(log, records, taken, false);
+		records += taken;
+		len -= taken;
+	}
+	return status;
+}
+
+int spokei_log_renew(struct spokei_log *log, unsigned char *records, size_t len)
+{
+	struct spokei_log before;
+	int status;
+
+	/* After an error the bytes that were never durable are left out. */
+	(void)!spokei_log_sync(log);
+	before = *log;
+	log->fd = -1;
+	status = make_segment(log, log->durable, 0);
+	if (!status) {
+		log->broken = false;
+		status = write_all(log, records, len);
+	}
+	/* No sync is needed between the two: the log ends at the first torn record. */
+	if (!status)
+		status = write_base(log, before.segment.number + 1);
+	if (status) {
+		close_segment(log);
+		while (log->segment.number > before.segment.number)
+			drop_segment(log, log->segment.number--);
+		*log = before;
+		log->broken = true;
+		return status;
+	}
+	if (before.fd >= 0)
+		log->env->net->close(log->env->ctx, before.fd);
+	remove_old(log, before.segment.number);
+	return 0;
+}
+
+/* --- the journal */
+
+static int lock(struct spokei_log *log, struct spokei_log_report *report)
+{
+	const struct spoke_env *env = log->env;
+	char path[PATH_SIZE];
+	int status = name_path(log, 0, path);
+
+	if (!status)
+		status = env->files->lock(env->ctx, path, &log->lock_fd);
+	if (status)
+		log->lock_fd = -1;
+	report->status = status == -EAGAIN ? 0 : status;
+	return status == 0 ? SPOKE_OK : status == -EAGAIN ? SPOKE_EEXIST : SPOKE_ESYSTEM;
+}
+
+void spokei_log_close(struct spokei_log *log)
+{
+	close_segment(log);
+	if (log->lock_fd >= 0)
+		log->env->files->unlock(log->env->ctx, log->lock_fd);
+	log->lock_fd = -1;
+}
+
+int spokei_log_open(struct spokei_log *log, const struct spokei_log_options *options,
+		    struct spokei_log_report *ret_report)
+{
+	struct reading reading = { .log = log, .options = options, .report = ret_report };
+	const struct spoke_env *env = options->env;
+	int error;
+	int status;
+
+	*log = (struct spokei_log){
+		.env = env, .folder = options->folder, .lock_fd = -1, .fd = -1
+	};
+	*ret_report = (struct spokei_log_report){ 0 };
+	log->segment_size = options->segment_size ? options->segment_size : SPOKEI_LOG_SEGMENT;
+	spokei_crc_init(&log->crc);
+	error = lock(log, ret_report);
+	if (error)
+		return error;
+	reading.bytes = spokei_alloc_unset(env, READ_MAX);
+	reading.numbers = spokei_alloc(env, SPOKEI_LOG_SEGMENTS_MAX, sizeof(*reading.numbers));
+	error = reading.bytes && reading.numbers ? read_all(&reading) : SPOKE_ENOMEM;
+	spokei_free(env, reading.bytes, READ_MAX, 1);
+	spokei_free(env, reading.numbers, SPOKEI_LOG_SEGMENTS_MAX, sizeof(*reading.numbers));
+	if (!error && log->segment.number == 0)
+		memcpy(log->segment.journal, options->journal, SPOKEI_JOURNAL_ID);
+	log->segment.wall_ns = options->wall_ns;
+	log->segment.consumer = options->consumer;
+	status = error ? 0 : make_segment(log, log->end, 0);
+	if (status)
+		error = fail(&reading, log->segment.number + 1, status);
+	if (error)
+		spokei_log_close(log);
+	return error;
+}
