@@ -12,7 +12,6 @@
 #include "cluster/config/keys.h"
 #include "cluster/endpoints/directory.h"
 #include "cluster/endpoints/endpoint.h"
-#include "cluster/filter/fence_table.h"
 #include "cluster/filter/filter.h"
 #include "core/base/error.h"
 #include "core/engine/engine.h"
@@ -114,6 +113,7 @@ static SPOKEI_INLINE int prepare(const struct spoke_method *method, struct spoke
 	ret->policy = NULL;
 	ret->lease = NULL;
 	ret->one_way = options->one_way;
+	ret->cut = false;
 	ret->optional = false;
 	return SPOKE_OK;
 }
@@ -122,23 +122,6 @@ int spokei_call_prepare(const struct spoke_method *method, struct spoke_span val
 			const struct spoke_call_options *options, struct spokei_call_args *ret)
 {
 	return prepare(method, values, options, ret);
-}
-
-static bool has_key(struct spoke_value attachments, const char *key)
-{
-	struct spoke_value value;
-
-	return spoke_value_get(attachments, key, &value) == SPOKE_OK;
-}
-
-/* Checks the options of a call under a lease. Returns 0, SPOKE_ELEASE, or SPOKE_EINVAL (the lease
- * is of another engine, or the attachments contain its keys). */
-static int check_leased(const struct spoke_engine *engine, const struct spoke_call_options *options)
-{
-	if (has_key(options->attachments, SPOKEI_FENCE_NAME) ||
-	    has_key(options->attachments, SPOKEI_FENCE_NUMBER))
-		return SPOKE_EINVAL;
-	return spokei_lease_use_check(options->lease, engine);
 }
 
 /* --- an attempt */
@@ -634,33 +617,34 @@ static SPOKEI_NOINLINE int take_guarded(struct spoke_method *method,
 	return error;
 }
 
-static SPOKEI_INLINE int take_call(struct spoke_method *method, struct spoke_span values,
-				   const struct spoke_call_options *options,
-				   struct spokei_call **ret_call)
+static SPOKEI_INLINE int take(struct spoke_method *method, const struct spokei_call_args *args,
+			      const struct spoke_trace_context *trace,
+			      struct spokei_call **ret_call)
 {
 	struct spokei_caller *caller = method->caller;
-	struct spokei_call_args args;
 	int error;
 
-	if (SPOKEI_UNLIKELY(caller->pushes))
-		return SPOKE_EINVAL;
-	error = prepare(method, values, options, &args);
-	if (error)
-		return error;
-	if (SPOKEI_UNLIKELY(options->lease.leases)) {
-		args.lease = &options->lease;
-		error = check_leased(caller->engine, options);
-		if (error)
-			return error;
-	}
-	args.policy = options->policy ? options->policy : method->settings.policy;
 	if (SPOKEI_LIKELY(!method->limit.is_set && caller->filters == NULL))
-		error = take_allowed(method, &args, unfiltered, ret_call);
+		error = take_allowed(method, args, unfiltered, ret_call);
 	else
-		error = take_guarded(method, &args, options->trace, ret_call);
+		error = take_guarded(method, args, trace, ret_call);
 	if (error == 0)
 		spokei_budget_called(&caller->budget, caller->engine->begin_ns);
 	return error;
+}
+
+int spokei_call_take(struct spoke_method *method, const struct spokei_call_args *args,
+		     const struct spoke_trace_context *trace, struct spokei_call **ret_call)
+{
+	return take(method, args, trace, ret_call);
+}
+
+/* Is the call made under a lease, or perhaps for a request? */
+static inline bool is_bound(const struct spoke_engine *engine,
+			    const struct spoke_call_options *options)
+{
+	return ((uintptr_t)options->lease.leases | (uintptr_t)options->parent |
+		(uintptr_t)engine->request) != 0;
 }
 
 int spoke_call(struct spoke_method *method, struct spoke_span args,
@@ -668,9 +652,21 @@ int spoke_call(struct spoke_method *method, struct spoke_span args,
 	       struct spoke_call *ret_call)
 {
 	static const struct spoke_call_options defaults;
+	struct spokei_caller *caller = method->caller;
 	struct spokei_call *call = NULL;
-	int error = take_call(method, args, options ? options : &defaults, &call);
+	struct spokei_call_args prepared;
+	int error;
 
+	if (options == NULL)
+		options = &defaults;
+	error = SPOKEI_UNLIKELY(caller->pushes) ? SPOKE_EINVAL
+						: prepare(method, args, options, &prepared);
+	if (SPOKEI_UNLIKELY(error))
+		return spokei_limits_refuse(method, error, args.len);
+	prepared.policy = options->policy ? options->policy : method->settings.policy;
+	if (SPOKEI_UNLIKELY(is_bound(caller->engine, options)))
+		return spokei_call_begin_inner(method, &prepared, options, done, arg, ret_call);
+	error = take(method, &prepared, options->trace, &call);
 	if (SPOKEI_UNLIKELY(error))
 		return spokei_limits_refuse(method, error, args.len);
 	return spokei_call_taken(call, done, arg, ret_call);

@@ -19,6 +19,7 @@ struct spokei_caller;
 struct spokei_conn;
 struct spokei_endpoint;
 struct spokei_retry_state;
+struct spoke_trace_context;
 
 /* The arguments of a call: everything in which one call of a method differs from another. Checked.
  * The bytes belong to the user, or to the retry state that has copied them. */
@@ -28,9 +29,11 @@ struct spokei_call_args {
 	struct spoke_value attachments;    /* a map; { 0 }: none */
 	struct spoke_span key;             /* the user's hash key; { 0 }: none */
 	uint64_t timeout_ns;               /* of the call, or of the attempt that is sent */
+	uint64_t own_ns;                   /* the call's own timeout, for a ticket */
 	const struct spoke_policy *policy; /* NULL: the call is a push, or is not sent at all */
 	const struct spoke_lease *lease;   /* of the user's options; NULL: none, or it was noted */
 	bool one_way;
+	bool cut;      /* timeout_ns is the time left of a request; own_ns is set */
 	bool optional; /* the attachments are those of filters: a wire without any drops them */
 };
 
@@ -61,6 +64,20 @@ struct spokei_call {
 SPOKE_MUST_USE int spokei_call_prepare(const struct spoke_method *method, struct spoke_span values,
 				       const struct spoke_call_options *options,
 				       struct spokei_call_args *ret);
+
+/* Begins a call that was prepared: with the options of a user that need more than that, and for a
+ * request if there is one. Returns as spoke_call(). */
+SPOKE_MUST_USE int spokei_call_begin_inner(struct spoke_method *method,
+					   struct spokei_call_args *args,
+					   const struct spoke_call_options *options,
+					   spoke_call_done_fn done, void *arg,
+					   struct spoke_call *ret_call);
+
+/* Takes a call that was prepared, with its policy and its lease. Returns as spoke_call(). */
+SPOKE_MUST_USE int spokei_call_take(struct spoke_method *method,
+				    const struct spokei_call_args *args,
+				    const struct spoke_trace_context *trace,
+				    struct spokei_call **ret_call);
 
 /* Makes a call of one attempt on a connection. The caller of this function sets `done` and `arg`.
  * Returns as spoke_call(). */

@@ -72,6 +72,13 @@ static uint64_t deadline_of(const struct spokei_call_settings *settings,
 	return all_ns;
 }
 
+/* Returns the time of each attempt of a ticket. It has more of it than the request for which its
+ * call was made. */
+static uint64_t time_of_ticket(const struct spokei_retry_state *retry)
+{
+	return retry->args.cut ? retry->args.own_ns : retry->timeout_ns;
+}
+
 /* Opens the history of a call. */
 static void open_history(struct spokei_call *call)
 {
@@ -83,7 +90,8 @@ static void open_history(struct spokei_call *call)
 	retry->ending.error = SPOKE_EUNAVAILABLE;
 	retry->lasts_ns = retry->timeout_ns;
 	if (policy->repeats) {
-		retry->lasts_ns = deadline_of(&call->method->settings, policy, retry->timeout_ns);
+		retry->lasts_ns = deadline_of(&call->method->settings, policy,
+					      time_of_ticket(retry));
 		retry->id = call->method->caller->next_id++;
 	}
 }
@@ -514,7 +522,7 @@ static enum spoke_policy_fate fate_of(int error, bool written)
 /* Returns how long the lease of a call is surely valid. Reads the clock. */
 static uint64_t lease_left(const struct spokei_retry_state *retry)
 {
-	if (spokei_lease_use_is_over(&retry->lease))
+	if (spokei_use_is_over(&retry->lease.use))
 		return 0;
 	return spoke_lease_left(retry->lease.lease);
 }
@@ -552,7 +560,7 @@ static const struct spokei_outcome *leased_outcome(const struct spokei_retry_sta
 						   enum spoke_policy_fate *fate)
 {
 	if (outcome->error != SPOKE_ELEASE &&
-	    (outcome->written || !spokei_lease_use_is_over(&retry->lease)))
+	    (outcome->written || !spokei_use_is_over(&retry->lease.use)))
 		return outcome;
 	*room = *outcome;
 	room->error = SPOKE_ELEASE;
@@ -620,10 +628,10 @@ static void withdraw(struct spokei_attempt *attempt)
 		spokei_conn_withdraw(&attempt->pending);
 }
 
-static void lease_over(struct spokei_lease_use *use)
+static void lease_over(struct spokei_use *use)
 {
 	struct spokei_retry_state *retry = spoke_container_of(use, struct spokei_retry_state,
-							      lease);
+							      lease.use);
 
 	if (retry->state == SPOKEI_CALL_OVER)
 		return;
@@ -637,7 +645,7 @@ static void lease_over(struct spokei_lease_use *use)
 /* Makes a call whose history is open a use of the lease. Returns as spokei_lease_use_begin(). */
 static int begin_leased(struct spokei_retry_state *retry, struct spoke_lease lease)
 {
-	retry->lease.over = lease_over;
+	retry->lease.use.over = lease_over;
 	return spokei_lease_use_begin(lease, caller_of(retry)->engine, &retry->lease);
 }
 
@@ -671,7 +679,7 @@ static uint64_t share_of_time(const struct spokei_retry_state *retry,
 	uint64_t time_ns = settings->attempt_ns;
 
 	if (time_ns == 0 && retry->args.policy->repeats) {
-		time_ns = retry->timeout_ns;
+		time_ns = time_of_ticket(retry);
 	} else if (time_ns == 0) {
 		if (!is_repeatable(retry) && spokei_conn_takes_at_once(conn))
 			return left_ns;

@@ -111,7 +111,7 @@ struct spokei_retry_state {
 	bool watched;              /* the timer is that of an attempt that may become slow */
 	bool inside_call;          /* spoke_call() has not returned: its result reports the end */
 	bool fallback;             /* not sent: the arguments are the fallback of its method */
-	struct spokei_lease_use lease; /* over NULL: the call is not made under a lease */
+	struct spokei_lease_use lease; /* use.over NULL: the call is not made under a lease */
 	struct spokei_task lease_end;  /* ends the call after its lease; on the engine's soon */
 	/* Times of the engine's clock. */
 	uint64_t begun_ns; /* the end of the turn in which the call began; 0: not yet */
@@ -169,7 +169,7 @@ static inline bool spokei_retry_state_is_deferred(const struct spokei_retry_stat
 /* Is the call made under a lease? */
 static inline bool spokei_retry_state_is_leased(const struct spokei_retry_state *retry)
 {
-	return retry->lease.over != NULL;
+	return retry->lease.use.over != NULL;
 }
 
 /* Returns how long the call goes on already. */

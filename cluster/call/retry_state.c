@@ -115,7 +115,7 @@ int spokei_retry_state_new(struct spokei_call *call, const struct spokei_call_ar
 static void free_history(struct spokei_retry_state *retry, const struct spoke_env *env)
 {
 	if (spokei_retry_state_is_leased(retry)) {
-		spokei_lease_use_end(&retry->lease);
+		spokei_use_end(&retry->lease.use);
 		spokei_task_drop(&retry->lease_end);
 	}
 	while (retry->forks) {

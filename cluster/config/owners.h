@@ -25,6 +25,7 @@ struct spokei_call_settings {
 	bool bounded; /* also the only attempt of a call may have to wait or to end early */
 	bool sticky;
 	bool idempotent;
+	bool inherits; /* a call in a handler is made for its request */
 	uint64_t period_ns;
 	uint64_t deadline_ns; /* of a ticket, from its call on; 0: spokei_settings_deadline() */
 	uint64_t hedge_ns;    /* or a percentile, see SPOKE_PERCENTILE(); 0: no backups */

@@ -65,6 +65,10 @@ SETTING(STICKY, "sticky", BOOL, CALLS, "send calls to the same provider while po
 SETTING(IDEMPOTENT, "idempotent", BOOL, CALLS, "requests may run more than once",
 	LIVE, RANGE(0, 1),
 	FIELDS(AT(METHOD, idempotent), AT(CALL, idempotent)))
+SETTING(INHERIT, "inherit", BOOL, CALLS,
+	"a call in a handler has the time left, the trace and the end of the request",
+	LIVE, RANGE(0, 1), PRESET(1),
+	FIELDS(AT(CALL, inherits)))
 SETTING(HEDGE_AFTER, "hedge.after", DELAY, CALLS,
 	"time or percentile after which an idempotent call gets a backup attempt; 0: none",
 	LIVE, RANGE(NS_PER_MS, SPOKEI_TIMEOUT_MAX_NS), OR_NONE,
@@ -269,6 +273,10 @@ SETTING(EXECUTES, "executes", CAP, SERVED,
 	LIVE, RANGE(0, UINT32_MAX / 2))
 SETTING(EXECUTES_TPS, "executes.tps", COUNT, SERVED, "requests of a method per second; 0: no limit",
 	LIVE, RANGE(0, UINT32_MAX / 2))
+SETTING(TIMEOUT_DEFAULT, "timeout.default", DURATION, PROVIDER,
+	"time of requests whose callers name none, for their inner calls; 0: no limit",
+	LIVE, RANGE(NS_PER_MS, SPOKEI_TIMEOUT_MAX_NS), OR_NONE,
+	FIELDS(AT(PROVIDER, timeout_default_ns), AT(LINK, timeout_default_ns)))
 SETTING(DEDUPE, "dedupe", DURATION, SERVED,
 	"time for which repeats of a request get its answer; 0: repeats are not recognised",
 	LIVE, RANGE(NS_PER_S, 24 * NS_PER_H), OR_NONE,

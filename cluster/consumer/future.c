@@ -10,6 +10,7 @@
 #include "cluster/call/method.h"
 #include "cluster/call/report.h"
 #include "cluster/consumer/parts.h"
+#include "cluster/serve/request.h"
 #include "core/engine/engine.h"
 #include "core/engine/figures.h"
 #include "core/value/builder.h"
@@ -210,13 +211,33 @@ static struct spoke_future *make(struct spokei_weak *weak, struct spoke_method *
 	return future;
 }
 
+/* Takes the time and the trace of a request that is on another engine, now: its answer may free it
+ * before the call begins. The call does not end with it. Returns the time left; UINT64_MAX: the
+ * call has that of its options, and a request of this engine, which the engine learns of before
+ * the answer. */
+static uint64_t leave_request(const struct spoke_engine *engine, struct spoke_call_options *options,
+			      struct spoke_trace_context *room)
+{
+	const struct spoke_request *request = options->parent;
+
+	if (request == NULL || options->detached || spokei_request_engine(request) == engine)
+		return UINT64_MAX;
+	if (options->trace == NULL && spoke_trace_of(request, room))
+		options->trace = room;
+	options->parent = NULL;
+	options->detached = true;
+	return spoke_request_abandoned(request) ? 0 : spoke_request_left(request);
+}
+
 int spoke_future_start(struct spoke_method *method, struct spoke_span args,
 		       const struct spoke_call_options *options, struct spoke_future **ret_future)
 {
-	static const struct spoke_call_options defaults;
+	struct spoke_call_options with = { 0 };
 	struct spoke_engine *engine = method->caller->engine;
+	struct spoke_trace_context trace;
 	struct spoke_future *future;
 	struct spokei_weak *weak;
+	uint64_t left_ns;
 	int error;
 
 	if (method->caller->pushes)
@@ -226,7 +247,10 @@ int spoke_future_start(struct spoke_method *method, struct spoke_span args,
 	weak = spokei_weak_get(&spokei_consumer_calling(method->caller)->weak, engine);
 	if (weak == NULL)
 		return SPOKE_ENOMEM;
-	future = make(weak, method, args, options ? options : &defaults);
+	if (options)
+		with = *options;
+	left_ns = leave_request(engine, &with, &trace);
+	future = make(weak, method, args, &with);
 	if (future == NULL) {
 		spokei_weak_drop(weak);
 		return SPOKE_ENOMEM;
@@ -237,6 +261,8 @@ int spoke_future_start(struct spoke_method *method, struct spoke_span args,
 		spokei_later(spokei_method_longest(method, &future->options), MARGIN_NS));
 	if (future->options.timeout_ns == 0)
 		future->options.timeout_ns = method->settings.timeout_ns;
+	if (left_ns < future->options.timeout_ns)
+		future->options.timeout_ns = left_ns;
 	error = spokei_future_begin(&future->shared, &future->begin);
 	if (error == SPOKE_OK)
 		*ret_future = future;

@@ -5,11 +5,11 @@
  */
 #include "cluster/lease/parts.h"
 #include "cluster/lease/settings.h"
-#include "cluster/lease/use.h"
 #include "cluster/lease/view.h"
 #include "core/base/log.h"
 #include "core/base/pace.h"
 #include "core/engine/members.h"
+#include "core/engine/use.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -432,7 +432,7 @@ static void holding_ends(struct spokei_lease *lease)
 	struct spoke_leases *leases = lease->leases;
 
 	leases->held--;
-	spokei_lease_uses_end(&lease->uses);
+	spokei_uses_end(&lease->uses);
 	lease->done = NULL;
 	spokei_lease_unlist(lease);
 	if (leases->held == 0)

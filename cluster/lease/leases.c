@@ -315,7 +315,7 @@ int spokei_lease_use_begin(struct spoke_lease lease, const struct spoke_engine *
 	if (error)
 		return error;
 	use->lease = lease;
-	spokei_lease_use_join(&find(lease)->uses, use);
+	spokei_uses_join(&find(lease)->uses, &use->use);
 	return SPOKE_OK;
 }
 

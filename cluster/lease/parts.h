@@ -24,7 +24,7 @@
 
 struct spokei_lease_settings;
 struct spokei_lease_terms;
-struct spokei_lease_use;
+struct spokei_use;
 
 /* The asks that wait for one name, or one ask that does not wait. Exists as long as an ask does. */
 struct spokei_lease_queue {
@@ -65,8 +65,8 @@ struct spokei_lease {
 	spoke_lease_lost_fn lost;
 	void *arg; /* of both */
 	union {
-		struct spokei_lease_use *uses; /* of one that is held: see use.h */
-		spoke_lease_released_fn done;  /* after its release */
+		struct spokei_use *uses;      /* of one that is held: see use.h */
+		spoke_lease_released_fn done; /* after its release */
 	};
 	union {
 		struct spokei_lease_queue *queue; /* of an ask */

@@ -23,6 +23,7 @@ struct spokei_message;
 struct spokei_sender;
 struct spokei_pooled;
 struct spokei_service;
+struct spokei_use;
 
 #define SPOKEI_REFUSAL_TEXT 192u /* bytes of the sentence for a refused caller */
 
@@ -55,6 +56,7 @@ struct spoke_request {
 	const struct spokei_filters *filters; /* those asked; valid while it is `watched` */
 	struct spokei_asked *asked;           /* valid while filters are asked */
 	void *mark;                           /* of a filter: see spokei_request_mark() */
+	struct spokei_use *inner;             /* calls made for it; if any, it is `watched` */
 	uint64_t arrived_ns;                  /* when the turn began that read the request */
 	uint32_t arg_len;                     /* bytes of the arguments */
 	uint16_t mark_size;
@@ -62,7 +64,7 @@ struct spoke_request {
 	bool answered;
 	atomic_bool again; /* ... twice: the second answer was dropped */
 	bool slow_told;    /* a line of the log has named it as slow */
-	bool watched;      /* filters or a limit must be notified of the end */
+	bool watched;      /* filters, a limit or inner calls must be notified of the end */
 	bool telling;      /* ... which happens now; freed afterwards */
 	/* A Dubbo consumer other than spoke waits for the answer; noted before the message is gone.
 	 */
@@ -71,7 +73,7 @@ struct spoke_request {
 	atomic_bool gone; /* the connection is closed; the answer will be dropped */
 };
 
-_Static_assert(sizeof(struct spoke_request) <= 200, "one for each request that waits");
+_Static_assert(sizeof(struct spoke_request) <= 208, "one for each request that waits");
 
 /* Returns the address of the peer, which is empty if there was no memory for it. */
 const struct spoke_address *spokei_request_address(const struct spoke_request *request);

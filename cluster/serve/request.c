@@ -15,6 +15,7 @@
 #include "core/base/log.h"
 #include "core/engine/engine.h"
 #include "core/engine/figures.h"
+#include "core/engine/use.h"
 #include "core/text/encoding.h"
 #include "core/value/builder.h"
 #include "core/value/shape.h"
@@ -120,6 +121,8 @@ void spokei_request_free(struct spoke_request *request)
 		return;
 	SPOKE_ASSERT(!request->watched);
 	env = request->engine->env;
+	if (request->engine->request == request) /* answered by the callback of an inner call */
+		request->engine->request = NULL;
 	spokei_conn_leave_orphans(&request->serving);
 	spokei_identity_drop(request->identity);
 	spokei_sender_drop(request->sender);
@@ -130,6 +133,24 @@ void spokei_request_free(struct spoke_request *request)
 	}
 	spokei_free(env, request->mark, 1, request->mark_size);
 	spokei_free(env, request, 1, sizeof(*request));
+}
+
+struct spoke_engine *spokei_request_engine(const struct spoke_request *request)
+{
+	return request->engine;
+}
+
+/* A thread of the pool sets `answered` of a request that it has. */
+bool spokei_request_waits(const struct spoke_request *request)
+{
+	return request->pooled ? !request->pooled->delivered : !request->answered;
+}
+
+void spokei_request_join(struct spoke_request *request, struct spokei_use *use)
+{
+	SPOKE_ASSERT(spokei_request_waits(request));
+	spokei_uses_join(&request->inner, use);
+	request->watched = true;
 }
 
 void *spokei_request_mark(const struct spoke_request *request)
@@ -278,6 +299,13 @@ static void keep_names(struct spoke_request *request)
 	(void)keep(request, &names);
 }
 
+/* Lets the inner calls go on without their request. */
+static void let_go(struct spoke_request *request)
+{
+	while (request->inner)
+		spokei_use_end(request->inner);
+}
+
 /* Notifies filters and the limit of the answer. Only for requests that are `watched`. */
 static void notify(struct spoke_request *request, const struct spokei_message *answer)
 {
@@ -287,6 +315,7 @@ static void notify(struct spoke_request *request, const struct spokei_message *a
 
 	request->watched = false;
 	request->passed = 0;
+	let_go(request);
 	if (request->remembered)
 		spokei_dedupe_settle(request, answer);
 	if (request->limit) {
@@ -617,6 +646,9 @@ static void request_abandoned(struct spokei_serving *serving)
 	if (atomic_exchange_explicit(&request->gone, true, memory_order_relaxed))
 		return;
 	spokei_figures_count(request->figures, SPOKE_STAT_REQUESTS_ABANDONED);
+	/* They stay linked, so that no other call is made for the request. */
+	for (struct spokei_use *use = request->inner; use; use = use->next)
+		use->over(use);
 	if (request->abandoned)
 		request->abandoned(request, request->abandoned_arg);
 }
@@ -825,8 +857,12 @@ void spokei_request_detach(struct spoke_request *request)
 static void run_here(struct spoke_request *request, const struct spokei_route *route,
 		     struct spoke_request **spare)
 {
-	request->engine->handler = request->figures;
+	struct spoke_engine *engine = request->engine;
+
+	engine->handler = request->figures;
+	engine->request = request;
 	handle_here(request, route);
+	engine->request = NULL;
 	if (request->answered)
 		put_back(request, spare);
 	else
@@ -973,6 +1009,14 @@ static void expire(struct spoke_request *request)
 		notify_error(request, SPOKE_EEXPIRED);
 }
 
+/* Returns the deadline of a request whose caller has named none. */
+static uint64_t default_deadline(const struct spokei_link *link)
+{
+	uint64_t time_ns = link->limits.timeout_default_ns;
+
+	return time_ns ? spokei_later(link->engine->begin_ns, time_ns) : UINT64_MAX;
+}
+
 void spokei_request_run(const struct spokei_route *route, const struct spokei_filters *filters,
 			struct spokei_conn *conn, const struct spokei_message *message,
 			struct spoke_request **spare)
@@ -992,6 +1036,8 @@ void spokei_request_run(const struct spokei_route *route, const struct spokei_fi
 	request->message = message;
 	request->figures = route->figures;
 	request->deadline_ns = spokei_engine_deadline(engine, message->timeout_ms);
+	if (SPOKEI_UNLIKELY(request->deadline_ns == UINT64_MAX))
+		request->deadline_ns = default_deadline(conn->link);
 	if (SPOKEI_UNLIKELY(filters->count > 0 || route->limit != NULL)) {
 		enum entry entry = enter(request, filters, route);
 

@@ -9,12 +9,14 @@
 #include <spoke/provider.h>
 
 struct spoke_request;
+struct spoke_engine;
 struct spokei_conn;
 struct spokei_filters;
 struct spokei_link;
 struct spokei_message;
 struct spokei_route;
 struct spokei_routes;
+struct spokei_use;
 
 /* Finds the route of a request, and notes it at the connection for its repeats. Returns NULL after
  * refusing the request. */
@@ -42,6 +44,18 @@ void spokei_request_end_orphans(struct spokei_link *link);
 
 /* Frees the memory of a request; NULL is fine. */
 void spokei_request_free(struct spoke_request *request);
+
+/* --- calls made for a request, its inner calls */
+
+/* Returns the engine of a request. Any thread. */
+struct spoke_engine *spokei_request_engine(const struct spoke_request *request);
+
+/* Returns whether the answer has not reached the loop yet. */
+bool spokei_request_waits(const struct spoke_request *request);
+
+/* Links an inner call to a request that waits for its answer. use->over() is called if the request
+ * is abandoned first; the answer ends the use without a word. */
+void spokei_request_join(struct spoke_request *request, struct spokei_use *use);
 
 /* The mark of a request: memory in which a filter keeps what it knows of the request. It is freed
  * with the request, so a handler on the pool may read it as long as it has the request. Returns the

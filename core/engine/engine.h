@@ -41,6 +41,7 @@ struct spokei_log;
 struct spokei_figures;
 struct spokei_slow;
 struct spoke_engine_options;
+struct spoke_request;
 struct spoke_loop_up;
 struct spoke_timer;
 struct spoke_wheel;
@@ -89,6 +90,9 @@ struct spoke_engine {
 	 * NULL: none did, or it is over. */
 	const struct spokei_figures *handler;
 	uint64_t handler_ns;
+	/* The request for which user code runs now: its handler, or the callback of a call made for
+	 * it. Calls that are made meanwhile are made for it. NULL: none. */
+	struct spoke_request *request;
 	uint64_t slow_loop_ns; /* a handler that holds the loop longer is reported */
 	unsigned alarm_class;
 	unsigned forks; /* forks counted when the engine was made ... */

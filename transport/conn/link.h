@@ -49,8 +49,10 @@ struct spokei_link_limits {
 	uint64_t slow_ns;
 	uint64_t frame_ns;
 	uint64_t handshake_ns; /* time limit for an accepted stream to open */
-	uint64_t half_ns;      /* time limit of replies to a peer that sends no more */
-	uint64_t mute_ns;      /* time limit of the peer's first byte; 0: none */
+	/* Time of a request whose caller names none, for its handler; 0: no limit. */
+	uint64_t timeout_default_ns;
+	uint64_t half_ns; /* time limit of replies to a peer that sends no more */
+	uint64_t mute_ns; /* time limit of the peer's first byte; 0: none */
 	uint64_t goodbye_ns;
 	uint64_t linger_ns;     /* time limit of the peer's end once this side can write no more */
 	uint64_t heartbeat_ns;  /* silence after which a peer is probed; SPOKEI_IDLE_OFF: never */

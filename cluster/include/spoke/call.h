@@ -18,6 +18,7 @@ SPOKE_BEGIN_DECLS
 /* A method to call. It belongs to the consumer or the provider that made it. */
 struct spoke_method;
 
+struct spoke_request;
 struct spoke_trace_context;
 
 /* The serialization of requests. Replies come in that of their request. */
@@ -183,6 +184,21 @@ struct spoke_call_options {
 	/* Parent of the call's span, borrowed, if the consumer has a tracer: <spoke/trace.h>. NULL:
 	 * the attachment "traceparent", else a new trace begins. Not for pushes. */
 	const struct spoke_trace_context *trace;
+	/*
+	 * The request for which the call is made. The call has no more time than is left of the
+	 * request's; if none is left, it returns ETIMEOUT_UNSENT. Without `trace` it is part of the
+	 * request's trace. When the request is abandoned (spoke_request_abandoned()), the call ends
+	 * with ECANCELED: unsent, it never runs; else its provider is told, and the calls made
+	 * there for it end, too. A further call for the request returns ECANCELED. After the answer
+	 * the call goes on until its time is over. A ticket goes on in any case, with its own time.
+	 *
+	 * NULL: the request whose handler runs on this loop, or which has the call that calls back,
+	 * unless it is answered or "inherit" is off. `detached`: none. Not for pushes.
+	 * EINVAL: the request is of another engine. A future (<spoke/future.h>) may be on another
+	 * one; it then has the time and the trace of the request, and does not end with it.
+	 */
+	struct spoke_request *parent;
+	bool detached;
 };
 
 /* Names a call, passed by value. A handle of a call that has ended is detected; { 0 } names none.

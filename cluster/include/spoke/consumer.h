@@ -250,6 +250,7 @@ SPOKE_API SPOKE_MUST_USE int spoke_consumer_method(struct spoke_consumer *consum
  * - EUNSUPPORTED: not possible in the protocol; MessagePack-RPC has no versions, groups and
  *   attachments
  * - ELEASE: the lease of the call is over; EINVAL: it is of another engine
+ * - ETIMEOUT_UNSENT, ECANCELED: the request for which it is made has no time left, or is abandoned
  * - ECLOSED, EFORKED, ENOMEM, or the error of a filter
  */
 SPOKE_API SPOKE_MUST_USE int spoke_call(struct spoke_method *method, struct spoke_span args,

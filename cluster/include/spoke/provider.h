@@ -141,6 +141,9 @@ struct spoke_provider_options {
 	/* The provider begins offline, and is online after this time, unless it is told before. 0:
 	 * online at once. */
 	uint64_t register_delay_ns;
+	/* Time of requests whose callers name none, as with MessagePack-RPC: for the calls that are
+	 * made for them, and spoke_request_left(). At least 1 ms; 0: no limit. */
+	uint64_t timeout_default_ns;
 };
 
 /* Makes a provider without services and addresses. Returns 0; ERANGE, EINVAL, ESYNTAX, EUNSUPPORTED
@@ -318,7 +321,8 @@ SPOKE_API struct spoke_value spoke_request_attachments(const struct spoke_reques
  * answer is discarded. */
 SPOKE_API bool spoke_request_two_way(const struct spoke_request *request);
 
-/* Returns the time until the deadline, ns; UINT64_MAX: the caller sent none; 0: it has passed. */
+/* Returns the time until the deadline, ns; 0: it has passed. If the caller sent none,
+ * "timeout.default" of the provider counts from the arrival; UINT64_MAX: there is none either. */
 SPOKE_API uint64_t spoke_request_left(const struct spoke_request *request);
 
 /* Writes the address of the caller, e.g. "127.0.0.1:40000". Returns the length of the text. */
