@@ -118,9 +118,8 @@ static void end_admin(struct spoke_admin *admin)
 
 void spoke_admin_free(struct spoke_admin *admin)
 {
-	if (admin == NULL || admin->freed)
+	if (admin == NULL || spokei_engine_keeps(admin->engine, "spoke_admin_free()") || admin->freed)
 		return;
-	spokei_engine_refresh(admin->engine);
 	admin->freed = true;
 	end_admin(admin);
 	spokei_run_freeing(admin->engine, &admin->finalise);

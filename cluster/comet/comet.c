@@ -322,9 +322,8 @@ static void close_comet(struct spoke_comet *comet)
 
 void spoke_comet_free(struct spoke_comet *comet)
 {
-	if (comet == NULL || comet->freed)
+	if (comet == NULL || spokei_engine_keeps(comet->engine, "spoke_comet_free()") || comet->freed)
 		return;
-	spokei_engine_refresh(comet->engine);
 	comet->freed = true;
 	close_comet(comet);
 	spokei_run_freeing(comet->engine, &comet->finalise);

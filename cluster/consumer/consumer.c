@@ -244,9 +244,8 @@ static void consumer_idle(struct spokei_caller *caller)
 
 void spoke_consumer_free(struct spoke_consumer *consumer)
 {
-	if (consumer == NULL || consumer->freed)
+	if (consumer == NULL || spokei_engine_keeps(consumer->engine, "spoke_consumer_free()") || consumer->freed)
 		return;
-	spokei_engine_refresh(consumer->engine);
 	consumer->freed = true;
 	spokei_consumer_close(consumer);
 	if (consumer->link->alive == 0)

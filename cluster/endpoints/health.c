@@ -25,14 +25,14 @@ void spokei_eject_start(struct spokei_eject *eject, const struct spokei_eject_ru
 bool spokei_eject_failed(struct spokei_eject *eject, const struct spokei_eject_rule *rule,
 			 uint64_t begun_ns, uint64_t now_ns, bool alone, uint64_t dice)
 {
-	if (rule->failures == 0)
-		return false;
 	if (eject->aside) {
 		if (begun_ns < eject->since_ns || !eject->probing)
 			return false;
 		spokei_eject_start(eject, rule, now_ns, dice);
 		return true;
 	}
+	if (rule->failures == 0)
+		return false;
 	if (eject->row < UINT32_MAX)
 		eject->row++;
 	if (eject->row < rule->failures || alone)

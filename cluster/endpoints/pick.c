@@ -105,9 +105,9 @@ static void judge_latency(struct spokei_directory *directory, struct spokei_endp
 			       directory->engine->begin_ns) ||
 	    !eject_outlier(directory, endpoint, &rule))
 		return;
-	spokei_event(endpoint->engine, SPOKE_ETIMEOUT,
-		     "%s: ejected for %" PRIu64 " ms, because its answers take %" PRIu64
-		     " us, and those of others %" PRIu64 " us",
+	spokei_event(endpoint->engine, SPOKE_ELIMIT,
+		     "%s: ejected for %" PRIu64 " ms by eject.latency, because its answers take "
+		     "%" PRIu64 " us, and those of others %" PRIu64 " us",
 		     endpoint->name, ejected_ms(endpoint), mean_ns / US, others_ns / US);
 }
 

@@ -75,9 +75,8 @@ static void finalise(struct spokei_task *task)
 
 void spoke_leases_free(struct spoke_leases *leases)
 {
-	if (leases == NULL || leases->freed)
+	if (leases == NULL || spokei_engine_keeps(leases->engine, "spoke_leases_free()") || leases->freed)
 		return;
-	spokei_engine_refresh(leases->engine);
 	leases->freed = true;
 	spokei_leases_end(leases);
 	spokei_run_freeing(leases->engine, &leases->end);

@@ -107,9 +107,9 @@ void spokei_provider_end(struct spoke_provider *provider)
 
 void spoke_provider_free(struct spoke_provider *provider)
 {
-	if (provider == NULL || provider->freed)
+	if (provider == NULL || spokei_engine_keeps(provider->engine, "spoke_provider_free()") ||
+	    provider->freed)
 		return;
-	spokei_engine_refresh(provider->engine);
 	provider->freed = true;
 	spokei_provider_end(provider);
 	if (provider->link->alive == 0)

@@ -492,8 +492,9 @@ static inline void finish_request(struct spoke_request *request, struct spokei_m
 		spokei_conn_reply(request->conn, request->message, message);
 		if (SPOKEI_UNLIKELY(request->watched))
 			notify(request, message);
+	} else if (spokei_engine_refuses(request->engine, "spoke_reply()")) {
+		request->answered = false;
 	} else {
-		spokei_engine_refresh(request->engine);
 		answer_later(request, message);
 		if (!request->telling)
 			spokei_request_free(request);

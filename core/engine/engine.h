@@ -205,6 +205,21 @@ SPOKE_MUST_USE static inline int spokei_engine_check(struct spoke_engine *engine
 	return SPOKE_OK;
 }
 
+/* For functions that return nothing: whether this one, which the sentence names, is called on
+ * another thread than the engine's. Then it must do nothing; an event says so. Any thread.
+ * Refreshes the time. */
+SPOKE_MUST_USE bool spokei_engine_refuses(struct spoke_engine *engine, const char *function);
+
+/* The same for functions that end an object. The thread that ran a user's loop may have ended. */
+SPOKE_MUST_USE static inline bool spokei_engine_keeps(struct spoke_engine *engine,
+						      const char *function)
+{
+	if (!engine->native)
+		return spokei_engine_refuses(engine, function);
+	spokei_engine_refresh(engine);
+	return false;
+}
+
 static inline void spokei_count_by(struct spoke_engine *engine, enum spoke_stat stat, uint64_t n)
 {
 	engine->stats[stat] += n;

@@ -10,6 +10,9 @@
 #include <spoke/notify.h>
 #include <spoke/signals.h>
 
+#include <stdatomic.h>
+#include <stdbool.h>
+
 #define SPOKEI_ENGINE_ENDERS 2 /* SIGTERM and SIGINT */
 
 /* A class of the wheel, found again by its callback. */
@@ -44,8 +47,16 @@ struct spokei_notify {
 	char status[SPOKE_NOTIFY_STATUS_MAX + 1];
 };
 
+/* A call on a wrong thread that is to be logged. */
+struct spokei_misuse {
+	struct spoke_post post;
+	atomic_bool posted;
+	const char *function; /* once `posted` is set, of the thread that has set it */
+};
+
 struct spokei_engine_parts {
 	struct spoke_engine engine; /* first: the pointer that others have */
+	struct spokei_misuse misuse;
 	struct spokei_log log;
 	struct spokei_sleep sleep;
 	unsigned classes_count;

@@ -476,6 +476,36 @@ void spoke_engine_post(struct spoke_engine *engine, struct spoke_post *post)
 		engine->env->loop->wake(engine->loop);
 }
 
+/* --- calls on a wrong thread */
+
+static void log_misuse(struct spoke_post *post)
+{
+	struct spokei_misuse *misuse = spoke_container_of(post, struct spokei_misuse, post);
+	struct spokei_engine_parts *parts = spoke_container_of(misuse, struct spokei_engine_parts,
+							       misuse);
+
+	spokei_event(&parts->engine, SPOKE_ETHREAD, "%s was refused, and did nothing",
+		     misuse->function);
+	atomic_store(&misuse->posted, false);
+}
+
+bool spokei_engine_refuses(struct spoke_engine *engine, const char *function)
+{
+	struct spokei_misuse *misuse = &spokei_engine_parts(engine)->misuse;
+
+	if (SPOKEI_LIKELY(!spokei_engine_elsewhere(engine))) {
+		spokei_engine_refresh(engine);
+		return false;
+	}
+	/* One at a time. */
+	if (!atomic_exchange(&misuse->posted, true)) {
+		misuse->function = function;
+		misuse->post.run = log_misuse;
+		spoke_engine_post(engine, &misuse->post);
+	}
+	return true;
+}
+
 /* --- the wheel: how it is made, the classes of its timers, and alarms */
 
 int spokei_engine_fold(int wheel_status)

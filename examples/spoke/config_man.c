@@ -126,9 +126,7 @@ static const char head[] =
 	"If the file has errors, they are logged, and nothing changes.\n"
 	"Passwords and tokens are shown as\n"
 	".Ql *** .\n"
-	"The program provides the log: without one in its\n"
-	".Vt struct spoke_env\n"
-	"the lines appear only among the engine's events.\n"
+	"These lines are written to the log, by default the standard error output.\n"
 	".Sh KEYS\n"
 	"Each key is shown with its default, if it has one.\n";
 

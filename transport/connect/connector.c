@@ -341,6 +341,13 @@ static void log_loss(struct spokei_connector *connector, const struct spokei_con
 		set_reason(connector, why);
 	}
 	print_peer(connector, conn, text, sizeof(text));
+	/* Nothing failed: its provider is listed no more, or its user has ended. */
+	if (connector->retired && news->error == SPOKE_ECLOSED) {
+		spokei_event_of(connector->engine, news->user, SPOKE_OK,
+				"closed the connection to %s, which is not needed any more",
+				spokei_place_shown(text));
+		return;
+	}
 	spokei_event_of(connector->engine, news->user, news->error,
 			"lost the connection to %s%s; connects %s%s", spokei_place_shown(text),
 			connector->heard ? "" : ", which never spoke",

@@ -197,7 +197,7 @@ SPOKE_API const char *spoke_endpoint_state_name(enum spoke_endpoint_state state)
 struct spoke_endpoint_info {
 	char name[64]; /* e.g. "127.0.0.1:20880"; cut if longer */
 	enum spoke_endpoint_state state;
-	bool ejected;     /* by outlier ejection, after failures in a row */
+	bool ejected;     /* by outlier ejection */
 	uint32_t weight;  /* the present weight, lower during warm-up */
 	uint32_t actives; /* calls in flight */
 	uint32_t connections;

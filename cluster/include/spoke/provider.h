@@ -271,8 +271,9 @@ SPOKE_API size_t spoke_provider_address(const struct spoke_provider *provider, s
 					char *text, size_t size);
 
 /*
- * Steps aside: the provider is withdrawn from its registry, and its consumers, spoke's and Java's,
- * are told to prefer others (READONLY). It goes on to listen and to answer; connections stay.
+ * Steps aside: the provider is withdrawn from its registry, and its consumers are told (READONLY):
+ * those of spoke make their calls elsewhere, those of Java prefer others. It goes on to listen and
+ * to answer, and closes no connection.
  * spoke_provider_online() takes this back (WRITABLE): it is published again, and its warm-up
  * begins again. Consumers of MessagePack-RPC and HTTP have no such notice; see /ready of the admin
  * page. Providers that have joined are told one by one.

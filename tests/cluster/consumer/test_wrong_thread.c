@@ -37,8 +37,9 @@ static struct {
 	struct spoke_consumer *retrying;
 	struct spoke_ticket ticket;
 	int sockets[2]; /* of ann, and of a client that waits for the authorizer */
-	int allowed;    /* functions that were not refused; -1: the handler has not run */
-	int error;      /* of the call */
+	struct spoke_request *kept;
+	int allowed; /* functions that were not refused; -1: the handler has not run */
+	int error;   /* of the call */
 } rig;
 
 static void nothing_due(struct spoke_alarm *alarm)
@@ -157,7 +158,14 @@ static int count_of_objects(void)
 		spoke_engine_log(rig.engine, "off"),
 	};
 	struct spoke_span user;
-	int count = (int)spoke_comet_kick(rig.gateway, spoke_comet_text("ann"), NULL);
+	int count;
+
+	/* What is used below is still there. */
+	spoke_consumer_free(rig.consumer);
+	spoke_provider_free(rig.provider);
+	spoke_comet_free(rig.gateway);
+	spoke_leases_free(rig.leases);
+	count = (int)spoke_comet_kick(rig.gateway, spoke_comet_text("ann"), NULL);
 
 	count += (int)spoke_comet_connections(rig.gateway, spoke_comet_text("ann"));
 	count += (int)spoke_comet_users(rig.gateway, &user, 1);
@@ -176,6 +184,13 @@ static void ask(struct spoke_request *request, void *arg)
 	(void)arg;
 	rig.allowed = count_of_calls() + count_of_objects();
 	spoke_reply(request, (struct spoke_value){ NULL, 0 });
+}
+
+static void keep(struct spoke_request *request, void *arg)
+{
+	(void)arg;
+	assert_int_equal(spoke_request_keep(request), 0);
+	rig.kept = request;
 }
 
 static void asked(void *arg, const struct spoke_result *result)
@@ -253,6 +268,7 @@ static void set_up(void)
 {
 	static const struct spoke_handler handlers[] = {
 		{ .method = "ask", .handle = ask, .flags = SPOKE_HANDLER_POOL },
+		{ .method = "keep", .handle = keep },
 	};
 	const struct spoke_comet_options showing = { .listen = HERE, .authorize = authorize };
 	const struct spoke_leases_options leasing = { .store = "redis://127.0.0.1:1" };
@@ -269,7 +285,7 @@ static void set_up(void)
 	assert_int_equal(spoke_engine_new(NULL, &rig.engine), 0);
 	serving.config = rig.config;
 	assert_int_equal(spoke_provider_new(rig.engine, &serving, &rig.provider), 0);
-	assert_int_equal(spoke_provider_add(rig.provider, &service, handlers, 1), 0);
+	assert_int_equal(spoke_provider_add(rig.provider, &service, handlers, 2), 0);
 	assert_int_equal(spoke_provider_listen(rig.provider, "dubbo://" HERE), 0);
 	assert_true(spoke_provider_address(rig.provider, 0, address, sizeof(address)) > 0);
 	assert_int_equal(spoke_provider_method(rig.provider, "told", &pushing, &rig.push), 0);
@@ -310,5 +326,37 @@ TEST(functions_are_refused_while_the_engine_has_its_own_thread)
 	set_up();
 	assert_int_equal(spoke_engine_start(rig.engine), 0);
 	assert_int_equal(count_of_calls() + count_of_objects(), 0);
+	tear_down();
+}
+
+static void run_ends(struct spoke_alarm *alarm)
+{
+	spoke_engine_stop(alarm->engine);
+}
+
+TEST(reply_on_another_thread_is_refused_with_an_event)
+{
+	struct spoke_event event = { 0 };
+	struct spoke_method *method;
+	unsigned told = 0;
+	struct spoke_alarm end = { 0 };
+
+	set_up();
+	assert_int_equal(spoke_consumer_method(rig.consumer, "keep", NULL, &method), 0);
+	assert_int_equal(spoke_call(method, no_args, NULL, asked, NULL, NULL), 0);
+	rig.error = 1;
+	while (rig.kept == NULL)
+		assert_int_equal(spoke_engine_turn(rig.engine, true), 0);
+	assert_int_equal(spoke_alarm_after(rig.engine, &end, 20 * MS, run_ends), 0);
+	assert_int_equal(spoke_engine_start(rig.engine), 0);
+	spoke_reply(rig.kept, (struct spoke_value){ NULL, 0 });
+	assert_int_equal(spoke_engine_join(rig.engine), 0);
+	assert_int_equal(rig.error, 1);
+	while (spoke_event_get(rig.engine, event.number + 1, &event) == 0)
+		told += event.error == SPOKE_ETHREAD && strstr(event.text, "spoke_reply()");
+	assert_int_equal(told, 1);
+	spoke_reply(rig.kept, (struct spoke_value){ NULL, 0 });
+	assert_int_equal(spoke_engine_run(rig.engine), 0);
+	assert_int_equal(rig.error, SPOKE_OK);
 	tear_down();
 }

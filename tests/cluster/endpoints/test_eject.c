@@ -115,6 +115,20 @@ TEST(no_rule_means_no_ejection)
 		assert_false(spokei_eject_failed(&eject, &none, SECOND, SECOND, false, DICE));
 }
 
+TEST(failed_probe_ejects_again_whatever_the_first_reason)
+{
+	const struct spokei_eject_rule none = { .failures = 0, .first_ns = SECOND };
+	struct spokei_eject eject = { .row = 0 };
+	uint64_t now_ns;
+
+	spokei_eject_start(&eject, &none, SECOND, DICE);
+	now_ns = eject.until_ns;
+	spokei_eject_begun(&eject, now_ns);
+	assert_true(spokei_eject_failed(&eject, &none, now_ns, now_ns, false, DICE));
+	now_ns = eject.until_ns;
+	assert_false(spokei_eject_excludes(&eject, now_ns));
+}
+
 /* --- rates */
 
 static const struct spokei_eject_rule rates = {
