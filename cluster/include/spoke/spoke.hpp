@@ -422,9 +422,16 @@ class method
 	 * SPOKE_ARGS() or SPOKE_NO_ARGS. */
 	template <typename F> void call(spoke_args args, F done)
 	{
+		call(args, std::move(done), spoke_call_options());
+	}
+
+	/* The same with options of the call, e.g. the request for which it is made. */
+	template <typename F> void call(spoke_args args, F done, const spoke_call_options &options)
+	{
 		std::unique_ptr<callback<F>> kept(new callback<F>{ engine_, std::move(done) });
 
-		engine_->check_why(spoke_call_with(method_, args, callback<F>::run, kept.get()));
+		engine_->check_why(spoke_call_args(method_, args, &options, callback<F>::run,
+						   kept.get(), nullptr));
 		(void)kept.release(); /* freed by run() */
 	}
 

@@ -134,6 +134,17 @@ void errors_are_thrown_with_a_cause()
 		code = failed.code();
 	}
 	expect(code == SPOKE_EEXIST, "a service that exists is thrown");
+	try {
+		spoke::consumer consumer(both.engine, both.url);
+		spoke_call_options options = spoke_call_options();
+
+		options.timeout_ns = UINT64_MAX;
+		consumer.method("greet").call(
+			SPOKE_ARGS("Ann"), [](const spoke::result &) {}, options);
+	} catch (const spoke::error &failed) {
+		code = failed.code();
+	}
+	expect(code == SPOKE_ERANGE, "the options of a call are used");
 }
 
 void end_of_a_consumer_ends_its_calls()
