@@ -338,7 +338,7 @@ static void after_request(void *arg, const struct spoke_request *request,
 		.method = spoke_request_method(request),
 		.arg_len = answer->arg_len,
 		.error = answer->error,
-		.abandoned = spoke_request_abandoned(request),
+		.abandoned = spokei_request_is_gone(request),
 		.took_ns = answer->took_ns,
 	};
 

@@ -345,10 +345,16 @@ void spokei_dedupe_settle(struct spoke_request *request, const struct spokei_mes
 	struct spokei_dedupe_table *table = entry->method->table;
 	struct spokei_dedupe *dedupe = spoke_container_of(table, struct spokei_dedupe, table);
 	uint64_t now_ns = request->engine->begin_ns;
+	static const char text[] = "the first request with this id has not run; repeat it";
+	const struct spokei_message unrun = {
+		.kind = SPOKEI_REPLY,
+		.error = SPOKE_EREFUSED,
+		.error_text = spokei_span(text, sizeof(text) - 1),
+	};
 	struct spoke_list waiters;
 
 	request->limit = entry->limit;
-	request->remembered = false;
+	atomic_store_explicit(&request->remembered, false, memory_order_relaxed);
 	spokei_list_init(&waiters);
 	spokei_list_move(&entry->waiters, &waiters);
 	if (spokei_dedupe_has_run(answer->error)) {
@@ -359,6 +365,8 @@ void spokei_dedupe_settle(struct spoke_request *request, const struct spokei_mes
 	} else {
 		spokei_dedupe_drop(entry);
 	}
+	if (!spokei_dedupe_has_run(answer->error))
+		answer = &unrun;
 	while (!spokei_list_empty(&waiters)) {
 		spokei_count(request->engine, SPOKE_STAT_REPEATS_ANSWERED);
 		answer_waiter(spoke_container_of(spokei_list_first(&waiters), struct waiter, node),

@@ -69,11 +69,23 @@ struct spoke_request {
 	/* A Dubbo consumer other than spoke waits for the answer; noted before the message is gone.
 	 */
 	bool foreign;
-	bool remembered;  /* for its repeats */
-	atomic_bool gone; /* the connection is closed; the answer will be dropped */
+	atomic_bool remembered; /* and not answered: repeats are to get its answer */
+	atomic_bool gone;       /* the caller has gone: the answer will be dropped */
 };
 
 _Static_assert(sizeof(struct spoke_request) <= 208, "one for each request that waits");
+
+/* Any thread. */
+static inline bool spokei_request_is_gone(const struct spoke_request *request)
+{
+	return atomic_load_explicit(&request->gone, memory_order_relaxed);
+}
+
+/* The same for the next one. */
+static inline bool spokei_request_is_remembered(const struct spoke_request *request)
+{
+	return atomic_load_explicit(&request->remembered, memory_order_relaxed);
+}
 
 /* Returns the address of the peer, which is empty if there was no memory for it. */
 const struct spoke_address *spokei_request_address(const struct spoke_request *request);

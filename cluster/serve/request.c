@@ -223,7 +223,7 @@ static void note_end(const struct spoke_request *request, const struct spokei_li
 		.deadline_ns = request->deadline_ns,
 		.now_ns = request->engine->begin_ns,
 		.has_run = spokei_dedupe_has_run(error),
-		.is_gone = atomic_load_explicit(&request->gone, memory_order_relaxed),
+		.is_gone = spokei_request_is_gone(request),
 	};
 
 	spokei_admission_end(limit->admission, &end, limit->active);
@@ -316,7 +316,7 @@ static void notify(struct spoke_request *request, const struct spokei_message *a
 	request->watched = false;
 	request->passed = 0;
 	let_go(request);
-	if (request->remembered)
+	if (spokei_request_is_remembered(request))
 		spokei_dedupe_settle(request, answer);
 	if (request->limit) {
 		if (SPOKEI_UNLIKELY(request->limit->admission != NULL))
@@ -427,7 +427,7 @@ static void count_answer(struct spoke_request *request, const struct spokei_mess
 	const enum spoke_stat ended = answer->error ? SPOKE_STAT_REQUESTS_ERROR
 						    : SPOKE_STAT_REQUESTS_OK;
 
-	if (atomic_load_explicit(&request->gone, memory_order_relaxed))
+	if (spokei_request_is_gone(request))
 		return; /* counted as abandoned */
 	if (answer->error == SPOKE_ETOOLARGE)
 		spokei_count(request->engine, SPOKE_STAT_REPLIES_TOO_LARGE);
@@ -647,6 +647,9 @@ static void request_abandoned(struct spokei_serving *serving)
 	if (atomic_exchange_explicit(&request->gone, true, memory_order_relaxed))
 		return;
 	spokei_figures_count(request->figures, SPOKE_STAT_REQUESTS_ABANDONED);
+	/* The answer is wanted, for repeats. */
+	if (spokei_request_is_remembered(request))
+		return;
 	/* They stay linked, so that no other call is made for the request. */
 	for (struct spokei_use *use = request->inner; use; use = use->next)
 		use->over(use);
@@ -703,7 +706,7 @@ static void pool_run(struct spoke_work *work)
 	const struct spoke_env *env = request->engine->env;
 
 	pooled->waited_ns = env->now(env->ctx) - request->arrived_ns;
-	pooled->unrun = spoke_request_abandoned(request) || spoke_request_left(request) == 0;
+	pooled->unrun = spokei_request_is_gone(request) || spoke_request_left(request) == 0;
 	if (!pooled->unrun)
 		pooled->handle(request, pooled->arg);
 }
@@ -717,7 +720,7 @@ static void pool_unrun(struct spoke_request *request, enum spoke_stat stat, int 
 		.error_text = spokei_span(text, strlen(text)),
 	};
 
-	if (!spoke_request_abandoned(request)) /* else it is counted already */
+	if (!spokei_request_is_gone(request)) /* else it is counted already */
 		spokei_figures_count(request->figures, stat);
 	note_slow(request, 0, error);
 	spokei_conn_answer(&request->serving, &message);
@@ -744,7 +747,7 @@ static void pool_done(struct spoke_work *work)
 	if (pooled->waited_ns >= POOL_LONG_NS)
 		report_busy(request->engine, SPOKE_STAT_POOL_WAITED, pooled->waited_ns);
 	spokei_figures_queued(request->figures, pooled->waited_ns);
-	if (pooled->unrun && spoke_request_abandoned(request)) {
+	if (pooled->unrun && spokei_request_is_gone(request)) {
 		/* A cancelled one is still at its connection. */
 		spokei_conn_answer(&request->serving, &gone);
 		spokei_request_forget(request, SPOKE_ELOST);
@@ -961,7 +964,7 @@ static void remember(struct spoke_request *request, struct spokei_dedupe_entry *
 	}
 	entry->limit = request->limit;
 	request->entry = entry;
-	request->remembered = true;
+	atomic_store_explicit(&request->remembered, true, memory_order_relaxed);
 	request->watched = true;
 }
 

@@ -102,7 +102,7 @@ struct spoke_peer spoke_request_from(const struct spoke_request *request)
 
 bool spoke_request_abandoned(const struct spoke_request *request)
 {
-	return atomic_load_explicit(&request->gone, memory_order_relaxed);
+	return !spokei_request_is_remembered(request) && spokei_request_is_gone(request);
 }
 
 bool spokei_request_is_known(const struct spoke_request *request)

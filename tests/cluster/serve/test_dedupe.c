@@ -302,6 +302,35 @@ TEST(provider_is_freed_with_repeats_that_wait)
 	assert_int_equal(rig.ended, 2);
 }
 
+static unsigned abandoned;
+
+static void is_abandoned(struct spoke_request *request, void *arg)
+{
+	(void)request;
+	(void)arg;
+	abandoned++;
+}
+
+/* Its handler goes on, because repeats are to get the answer. */
+TEST(remembered_request_outlives_its_caller)
+{
+	const struct filterrig_call *first;
+	const struct filterrig_call *repeat;
+
+	begin();
+	first = call(rig.later, "a", NULL);
+	spoke_request_on_abandoned(rig.held[0], is_abandoned, NULL);
+	repeat = call(rig.later, "a", "");
+	assert_true(spoke_call_cancel(rig.consumer, first->name));
+	filterrig_pass(10 * MS);
+	assert_int_equal(abandoned, 0);
+	assert_false(spoke_request_abandoned(rig.held[0]));
+	filterrig_answer(0);
+	filterrig_pass(10 * MS);
+	assert_call(repeat, SPOKE_OK, "");
+	assert_int_equal(rig.handled, 1);
+}
+
 /* --- requests that did not run */
 
 TEST(request_refused_by_a_limit_is_not_remembered)
