@@ -302,8 +302,10 @@ static inline bool takes_one(const struct spoke_method *method, const struct spo
 {
 	const struct spoke_policy *policy = args->policy;
 
+	/* A marked call may go to the only endpoint again. */
 	if (SPOKEI_UNLIKELY(method->settings.bounded || args->lease))
-		return false;
+		return args->lease == NULL && !spokei_settings_bound_one(&method->settings) &&
+		       ends_with_first(&method->settings, policy);
 	if (SPOKEI_LIKELY(policy->attempts == SPOKE_ATTEMPTS_IN_TURN) &&
 	    spokei_directory_listed(method->caller->directory) <= 1)
 		return true;
@@ -385,10 +387,8 @@ static int begin_first(struct spokei_call *call, const struct spoke_lease *lease
 	if (SPOKEI_UNLIKELY(!retry->first_answer || lease || call->method->settings.wait_ready))
 		return spokei_call_begin_asking(call, lease);
 	error = spokei_call_pick(call->method, &retry->args, NULL, &endpoint, &conn);
-	if (SPOKEI_LIKELY(error == 0)) {
-		retry->args.timeout_ns = spokei_call_time_of_first(call, conn);
-		error = spokei_call_send(&call->attempt, conn, &retry->args, NULL);
-	}
+	if (SPOKEI_LIKELY(error == 0))
+		error = spokei_call_send_first(call, endpoint, conn);
 	if (SPOKEI_UNLIKELY(error))
 		return spokei_call_begin_asking(call, NULL);
 	call->attempt.endpoint = endpoint;

@@ -67,7 +67,11 @@ struct spokei_caller {
 	struct spokei_retry_queue retry;
 	struct spokei_budget budget;
 	struct spokei_report report;
-	uint64_t next_id;             /* of tickets */
+	/* Ids of calls are a number and its hash, so a caller's own differ, and none can be
+	 * guessed. The first number and the key are random; the key is drawn for the first id. */
+	uint64_t next_id;
+	uint64_t id_key[2];
+	bool has_id_key;
 	spoke_ticket_done_fn settled; /* the user's, for all tickets; may be NULL */
 	void *settled_arg;
 	struct spokei_task sweep; /* ends the calls that wait, as the caller closes */

@@ -11,6 +11,7 @@
 #include "cluster/call/retry.h"
 #include "cluster/config/credentials.h"
 #include "cluster/config/keys.h"
+#include "cluster/endpoints/directory.h"
 #include "cluster/filter/signature.h"
 #include "core/base/env.h"
 #include "core/engine/engine.h"
@@ -38,8 +39,7 @@ void spokei_call_settings_fill(const struct spokei_key_values *values,
 	if (ret->attempt_ns == 0 && (values->from[SPOKEI_KEY_TIMEOUT] == SPOKEI_FROM_PROVIDER ||
 				     values->from[SPOKEI_KEY_TIMEOUT] == SPOKEI_FROM_RULE))
 		ret->attempt_ns = SPOKEI_ATTEMPT_WHOLE;
-	ret->bounded = ret->wait_ready ||
-		       (ret->attempt_ns && ret->attempt_ns != SPOKEI_ATTEMPT_WHOLE);
+	ret->bounded = spokei_settings_bound_one(ret);
 }
 
 /* --- life */
@@ -242,10 +242,29 @@ static void apply_limits(struct spoke_method *method)
 	}
 }
 
+/* Decides whether calls of a method that may be repeated bear an id. */
+static void mark(struct spoke_method *method)
+{
+	const struct spokei_directory *directory = method->caller->directory;
+	struct spokei_call_settings *settings = &method->settings;
+
+	settings->marked = directory && settings->ids != SPOKEI_IDS_OFF &&
+			   (settings->ids == SPOKEI_IDS_ON || directory->named);
+	settings->bounded |= settings->marked;
+}
+
+void spokei_methods_mark(struct spokei_caller *caller)
+{
+	for (struct spoke_list *node = caller->methods.next; node != &caller->methods;
+	     node = node->next)
+		mark(spoke_container_of(node, struct spoke_method, node));
+}
+
 void spokei_method_apply(struct spoke_method *method)
 {
 	const struct spokei_call_settings *settings = &method->settings;
 
+	mark(method);
 	apply_limits(method);
 	spokei_method_forget_peer(method); /* the serialization may have changed */
 	if (settings->policy)

@@ -35,6 +35,13 @@ static inline uint32_t spokei_settings_retries(const struct spokei_call_settings
 	return settings->retries == SPOKEI_RETRIES_OF_POLICY ? policy->retries : settings->retries;
 }
 
+/* May also the only attempt of a call have to wait, or to end early? */
+static inline bool spokei_settings_bound_one(const struct spokei_call_settings *settings)
+{
+	return settings->wait_ready ||
+	       (settings->attempt_ns && settings->attempt_ns != SPOKEI_ATTEMPT_WHOLE);
+}
+
 struct spoke_method {
 	struct spokei_caller *caller;
 	struct spokei_figures *figures; /* the engine's */
@@ -94,6 +101,9 @@ SPOKE_MUST_USE int spokei_method_new(struct spokei_caller *caller, const char *n
 				     const struct spoke_method_options *options,
 				     const struct spokei_method_presets *presets,
 				     struct spoke_method **ret_method);
+
+/* An endpoint of the caller remembers requests: marks the calls of its methods. */
+void spokei_methods_mark(struct spokei_caller *caller);
 
 /* Frees all methods of a caller. */
 void spokei_methods_free(struct spokei_caller *caller);

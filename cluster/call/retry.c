@@ -89,11 +89,9 @@ static void open_history(struct spokei_call *call)
 	/* The result under a policy that never begins an attempt. */
 	retry->ending.error = SPOKE_EUNAVAILABLE;
 	retry->lasts_ns = retry->timeout_ns;
-	if (policy->repeats) {
+	if (policy->repeats)
 		retry->lasts_ns = deadline_of(&call->method->settings, policy,
 					      time_of_ticket(retry));
-		retry->id = call->method->caller->next_id++;
-	}
 }
 
 /* Returns an attempt that is not in flight, or NULL without memory. */
@@ -116,27 +114,6 @@ static struct spokei_attempt *idle_attempt(struct spokei_retry_state *retry,
 	return &fork->attempt;
 }
 
-/* Notes that an attempt is made at this endpoint. Returns 0 or SPOKE_ENOMEM. */
-static int note_endpoint(struct spokei_retry_state *retry, const struct spoke_env *env,
-			 uint64_t endpoint)
-{
-	size_t room = retry->tried_room;
-	uint64_t *more;
-
-	if (retry->tried_count == room) {
-		more = spokei_alloc(env, room * 2, sizeof(*more));
-		if (more == NULL)
-			return SPOKE_ENOMEM;
-		memcpy(more, retry->tried, room * sizeof(*more));
-		if (retry->tried != retry->few)
-			spokei_free(env, retry->tried, room, sizeof(*retry->tried));
-		retry->tried = more;
-		retry->tried_room = (uint32_t)room * 2;
-	}
-	retry->tried[retry->tried_count++] = endpoint;
-	return SPOKE_OK;
-}
-
 static uint8_t keep(unsigned char *to, struct spoke_span text)
 {
 	size_t len = text.len < SPOKEI_RETRY_STATE_TEXT ? text.len : SPOKEI_RETRY_STATE_TEXT;
@@ -146,7 +123,8 @@ static uint8_t keep(unsigned char *to, struct spoke_span text)
 	return (uint8_t)len;
 }
 
-/* Notes how an attempt has ended, or that it could not begin. */
+/* Notes how an attempt has ended, or that it could not begin. A repeat that did not run tells
+ * nothing of the attempt before, which may have. */
 static void note_end(struct spokei_retry_state *retry, const struct spokei_outcome *outcome,
 		     enum spoke_policy_fate fate)
 {
@@ -161,6 +139,8 @@ static void note_end(struct spokei_retry_state *retry, const struct spokei_outco
 		return;
 	}
 	retry->failed++;
+	if (retry->bound && fate == SPOKE_FATE_SAFE)
+		return;
 	ending->error = outcome->error;
 	ending->queued_ns = outcome->queued_ns;
 	ending->waited_ns = outcome->waited_ns;
@@ -359,6 +339,8 @@ static void wait_paused(struct spokei_retry_state *retry, uint64_t pause_ns)
 static void wait_unready(struct spokei_retry_state *retry)
 {
 	spokei_call_move(&retry->state, SPOKEI_CALL_UNREADY);
+	if (retry->bound)
+		caller_of(retry)->directory->awaited = true;
 	spokei_list_append(&caller_of(retry)->retry.unready, &retry->of_retry);
 	schedule_wait_later(retry);
 }
@@ -435,10 +417,17 @@ void spokei_call_sweep(struct spokei_caller *caller)
 
 /* --- the policy */
 
-/* May a request that may have run be sent again? */
+/* May a request that may have run be sent again, to any endpoint? */
+static bool is_free(const struct spokei_retry_state *retry)
+{
+	return !retry->bound &&
+	       (retry->args.policy->repeats || retry->call->method->settings.idempotent);
+}
+
+/* May it be sent again, maybe to the instance only that recognises it? */
 static bool is_repeatable(const struct spokei_retry_state *retry)
 {
-	return retry->args.policy->repeats || retry->call->method->settings.idempotent;
+	return retry->bound || is_free(retry);
 }
 
 /* Returns how much time is left until the deadline of the call. */
@@ -479,13 +468,18 @@ static struct spoke_policy_history history_of(const struct spokei_retry_state *r
 		.period_ns = settings->period_ns,
 	};
 
-	if (SPOKEI_UNLIKELY(settings->hedge_ns && history.repeatable))
+	if (SPOKEI_UNLIKELY(settings->hedge_ns && is_free(retry)))
 		history.hedge_ns = spokei_hedge_after(&retry->call->method->hedge,
 						      settings->hedge_ns);
 	if (settings->growing && policy->repeats)
 		history.dice = random_number(retry);
 	spokei_directory_count(caller_of(retry)->directory, retry->tried, retry->tried_count,
 			       &history.able, &history.fresh);
+	/* An instance that has refused a repeat would do so again at once. */
+	if (SPOKEI_UNLIKELY(retry->bound)) {
+		history.able = 1;
+		history.fresh = !retry->refused;
+	}
 	return history;
 }
 
@@ -681,18 +675,13 @@ static uint64_t share_of_time(const struct spokei_retry_state *retry,
 	if (time_ns == 0 && retry->args.policy->repeats) {
 		time_ns = time_of_ticket(retry);
 	} else if (time_ns == 0) {
-		if (!is_repeatable(retry) && spokei_conn_takes_at_once(conn))
+		if (!is_free(retry) && spokei_conn_takes_at_once(conn))
 			return left_ns;
 		time_ns = left_ns / (count_further(retry, begun) + 1);
 		if (time_ns < ATTEMPT_LEAST_NS)
 			time_ns = ATTEMPT_LEAST_NS;
 	}
 	return time_ns < left_ns ? time_ns : left_ns;
-}
-
-uint64_t spokei_call_time_of_first(const struct spokei_call *call, const struct spokei_conn *conn)
-{
-	return share_of_time(call->retry, conn, call->retry->timeout_ns, 0);
 }
 
 /* Returns the endpoints to avoid: those of all attempts, or of a ticket that of the last one. */
@@ -710,9 +699,10 @@ static struct spokei_tried tried_of(const struct spokei_retry_state *retry)
 /* Does the call wait until an endpoint can take it? `error`: why no attempt could begin. */
 static bool waits_for_endpoint(const struct spokei_retry_state *retry, int error)
 {
-	return error == SPOKE_EUNAVAILABLE && retry->call->method->settings.wait_ready &&
-	       !spokei_retry_state_is_deferred(retry) && retry->open == 0 &&
-	       !retry->args.policy->repeats;
+	if (error != SPOKE_EUNAVAILABLE || spokei_retry_state_is_deferred(retry) || retry->open > 0)
+		return false;
+	return retry->bound ||
+	       (retry->call->method->settings.wait_ready && !retry->args.policy->repeats);
 }
 
 /* Has an endpoint an attempt of this call in flight, so that it must not get a second one? */
@@ -737,6 +727,22 @@ static struct spokei_call_args args_of_attempt(const struct spokei_retry_state *
 	return args;
 }
 
+int spokei_call_send_first(struct spokei_call *call, const struct spokei_endpoint *endpoint,
+			   struct spokei_conn *conn)
+{
+	struct spokei_retry_state *retry = call->retry;
+	uint64_t timeout_ns = share_of_time(retry, conn, retry->timeout_ns, 0);
+	struct spokei_call_args args;
+
+	if (SPOKEI_LIKELY(retry->extended == NULL)) {
+		retry->args.timeout_ns = timeout_ns;
+		return spokei_call_send(&call->attempt, conn, &retry->args, NULL);
+	}
+	spokei_repeat_attach(retry, endpoint, conn);
+	args = args_of_attempt(retry, timeout_ns);
+	return spokei_call_send(&call->attempt, conn, &args, NULL);
+}
+
 /* Begins an attempt at an endpoint that is picked; *ret_endpoint is NULL if there was none. */
 static int begin_somewhere(struct spokei_retry_state *retry, struct spokei_attempt *attempt,
 			   struct spokei_endpoint **ret_endpoint)
@@ -749,7 +755,9 @@ static int begin_somewhere(struct spokei_retry_state *retry, struct spokei_attem
 	int error;
 
 	*ret_endpoint = NULL;
-	error = spokei_call_pick(call->method, &retry->args, &tried, ret_endpoint, &conn);
+	error = retry->bound
+			? spokei_repeat_pick(retry, ret_endpoint, &conn)
+			: spokei_call_pick(call->method, &retry->args, &tried, ret_endpoint, &conn);
 	if (error)
 		return error;
 	if (is_asked_twice(retry, &tried, (*ret_endpoint)->id))
@@ -759,11 +767,9 @@ static int begin_somewhere(struct spokei_retry_state *retry, struct spokei_attem
 	if (spokei_conn_is_opening(conn) && caller->directory->barren &&
 	    waits_for_endpoint(retry, SPOKE_EUNAVAILABLE))
 		return SPOKE_EUNAVAILABLE;
-	/* The last attempt may have used a wire with attachments, and this one may not. */
-	retry->extended_len = 0;
-	if (retry->extended && conn->wire->attachments)
-		spokei_retry_state_attach(retry);
-	error = note_endpoint(retry, caller->engine->env, (*ret_endpoint)->id);
+	if (retry->extended)
+		spokei_repeat_attach(retry, *ret_endpoint, conn);
+	error = spokei_retry_state_tried(retry, caller->engine->env, (*ret_endpoint)->id);
 	if (error)
 		return error;
 	args = args_of_attempt(retry, share_of_time(retry, conn, answer_left(retry), retry->begun));
@@ -787,7 +793,8 @@ static int send_one(struct spokei_retry_state *retry)
 	/* Of several attempts at a time each has one endpoint only. */
 	do
 		error = begin_somewhere(retry, attempt, &endpoint);
-	while (endpoint && !retry->fans_out && spokei_call_fits_elsewhere(caller, endpoint, error));
+	while (endpoint && !retry->fans_out && !retry->bound &&
+	       spokei_call_fits_elsewhere(caller, endpoint, error));
 	if (error)
 		return error;
 	SPOKE_ASSERT(endpoint != NULL);
@@ -818,7 +825,7 @@ static bool may_send_again(struct spokei_retry_state *retry)
 	struct spokei_caller *caller = caller_of(retry);
 	bool backup = is_backup(retry);
 
-	if ((backup || retry->last == SPOKE_FATE_UNSURE) && !is_repeatable(retry))
+	if (backup ? !is_free(retry) : retry->last == SPOKE_FATE_UNSURE && !is_repeatable(retry))
 		return false;
 	if (spokei_budget_take(&caller->budget, caller->engine->begin_ns)) {
 		spokei_count(caller->engine, backup ? SPOKE_STAT_HEDGES : SPOKE_STAT_RETRIES);
@@ -861,6 +868,9 @@ static enum sent send_some(struct spokei_retry_state *retry, uint32_t count)
 		if (again && !retry->was_unready && !may_send_again(retry))
 			return postpone(retry);
 		outcome.error = send_one(retry);
+		/* No instance can tell any more whether the request has run. */
+		if (SPOKEI_UNLIKELY(retry->bound) && outcome.error == SPOKE_ENOPROVIDER)
+			return SENT_NEVER;
 		if (outcome.error && waits_for_endpoint(retry, outcome.error)) {
 			retry->was_unready = true;
 			wait_unready(retry);
@@ -954,6 +964,8 @@ static void finish(struct spokei_call *call, const struct spokei_outcome *outcom
 
 	if (outcome && outcome->reply && retry->ticket != SPOKEI_TICKET_HELD)
 		note_latency(retry);
+	if (retry->bound && retry->last == SPOKE_FATE_SAFE)
+		outcome = NULL;
 	/* The attempt that has just ended has more to report than the history, if it counts. */
 	if (outcome && (outcome->error || !verdict->last_failure))
 		result = spokei_call_result(outcome);
@@ -1059,6 +1071,14 @@ static void open_begun(const struct spokei_attempt *attempt)
 	retry->open = 1;
 }
 
+/* Ends a call that is bound with the error of the attempt that may have run. */
+static void end_unknown(struct spokei_call *call)
+{
+	spokei_call_move(&call->retry->state, SPOKEI_CALL_DECIDING);
+	call->retry->last = SPOKE_FATE_SAFE;
+	finish(call, NULL, &(const struct spoke_policy_verdict){ .step = SPOKE_STEP_FINISH });
+}
+
 /* Takes a call to its next step after an attempt that was not its last one. */
 static void go_on(struct spokei_call *call, const struct spokei_outcome *outcome,
 		  enum spoke_policy_fate fate)
@@ -1074,6 +1094,13 @@ static void go_on(struct spokei_call *call, const struct spokei_outcome *outcome
 	}
 	if (SPOKEI_UNLIKELY(spokei_retry_state_is_leased(retry)))
 		outcome = leased_outcome(retry, outcome, &ended, &fate);
+	if (SPOKEI_UNLIKELY(retry->bound)) {
+		if (spokei_repeat_is_unknown(outcome)) {
+			end_unknown(call);
+			return;
+		}
+		retry->refused = fate == SPOKE_FATE_SAFE && spoke_error_is_remote(outcome->error);
+	}
 	spokei_call_move(&retry->state, SPOKEI_CALL_DECIDING);
 	if (waits_again(retry, outcome)) {
 		next_step(call, NULL);
@@ -1122,6 +1149,8 @@ void spokei_call_attempt_ended(struct spokei_attempt *attempt, const struct spok
 		retry->begun_ns = attempt->pending.begun_ns;
 	if (retry->state == SPOKEI_CALL_OVER)
 		return;
+	if (SPOKEI_UNLIKELY(retry->instance) && fate == SPOKE_FATE_UNSURE && !retry->bound)
+		spokei_repeat_bind(retry);
 	if (SPOKEI_UNLIKELY(call->method->settings.hedge_ns) && fate == SPOKE_FATE_OK)
 		note_hedged(attempt);
 	if (fate == SPOKE_FATE_OK && may_finish_at_once(retry))
@@ -1160,7 +1189,7 @@ uint64_t spokei_call_prolonged(struct spokei_attempt *attempt, bool written, uin
 
 	if (call->method->settings.attempt_ns || retry->args.policy->repeats || call->cancelled)
 		return pending->timeout_ns;
-	if (age_ns < pending->timeout_ns && (!written || is_repeatable(retry)))
+	if (age_ns < pending->timeout_ns && (!written || is_free(retry)))
 		return pending->timeout_ns;
 	if (retry->state == SPOKEI_CALL_FIRST)
 		open_begun(attempt);
@@ -1175,7 +1204,7 @@ uint64_t spokei_call_prolonged(struct spokei_attempt *attempt, bool written, uin
 		all_ns = spokei_later(age_ns, lease_left(retry));
 	if (all_ns <= pending->timeout_ns)
 		return pending->timeout_ns;
-	if (written && !is_repeatable(retry))
+	if (written && !is_free(retry))
 		return all_ns;
 	return is_followed(retry, written ? SPOKE_FATE_UNSURE : SPOKE_FATE_SAFE)
 		       ? pending->timeout_ns
@@ -1202,6 +1231,8 @@ static void call_due(struct spokei_retry_state *retry, int error)
 		slow(call);
 	else if (error)
 		spokei_call_end_later(call, SPOKE_TICKET_EXHAUSTED, error);
+	else if (answer_left(retry) == 0 && retry->bound && !spokei_retry_state_is_deferred(retry))
+		spokei_call_end_later(call, SPOKE_TICKET_EXPIRED, retry->ending.error);
 	else if (answer_left(retry) == 0)
 		spokei_call_end_later(call, SPOKE_TICKET_EXPIRED,
 				      retry->was_unready ? SPOKE_ETIMEOUT_UNSENT : SPOKE_ETIMEOUT);

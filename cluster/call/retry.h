@@ -86,11 +86,19 @@ struct spokei_retry_state {
 	uint64_t timeout_ns;          /* of the call: until its answer, or its ticket */
 	struct spokei_call_args args; /* point into `bytes`; policy NULL: the call is not sent */
 	unsigned char *extended; /* room for the attachments with ours; NULL: ours are not sent */
+	size_t extended_len;     /* 0: the user's attachments are sent */
 	size_t size;             /* of this struct, with its bytes */
 	struct spokei_call *call;
+	uint64_t id; /* the number of its id; 0: it bears none of ours */
+	/* The instance that can recognise a repeat of the last attempt, its endpoint, and a time of
+	 * its clock before that attempt. `bound`: an attempt may have run there, and the call goes
+	 * nowhere else. */
+	uint32_t instance; /* 0: none can */
+	bool bound;
+	uint64_t bound_to;
+	uint64_t since_ms;
 	/* The history: from here on undefined until it is opened. */
-	size_t extended_len; /* 0: the user's attachments are sent */
-	uint32_t begun;      /* attempts, as in struct spoke_policy_history */
+	uint32_t begun; /* attempts, as in struct spoke_policy_history */
 	uint32_t open;
 	uint32_t ok;
 	uint32_t failed;
@@ -108,6 +116,7 @@ struct spokei_retry_state {
 	bool was_unready;          /* the next attempt is the one that has waited for an endpoint */
 	bool waited;               /* it has paused since the last attempt, or that one is slow */
 	bool hedged;               /* a backup was begun */
+	bool refused;              /* the instance to which the call is bound has refused it */
 	bool watched;              /* the timer is that of an attempt that may become slow */
 	bool inside_call;          /* spoke_call() has not returned: its result reports the end */
 	bool fallback;             /* not sent: the arguments are the fallback of its method */
@@ -125,8 +134,7 @@ struct spokei_retry_state {
 	/* A ticket's. */
 	enum spoke_ticket_settlement settlement; /* of one that is over */
 	struct spoke_list of_tickets;            /* oldest first; next NULL: no ticket */
-	uint64_t id;
-	spoke_ticket_done_fn settle; /* may be NULL */
+	spoke_ticket_done_fn settle;             /* may be NULL */
 	void *settle_arg;
 	struct spokei_ending ending; /* opening leaves its texts undefined */
 	unsigned char bytes[];
@@ -146,7 +154,7 @@ void spokei_retry_blocks_free(struct spokei_retry_blocks *blocks, const struct s
 /* Opens an empty history; the call is DECIDING. */
 static inline void spokei_retry_state_open(struct spokei_retry_state *retry)
 {
-	const size_t from = offsetof(struct spokei_retry_state, extended_len);
+	const size_t from = offsetof(struct spokei_retry_state, begun);
 
 	spokei_call_move(&retry->state, SPOKEI_CALL_DECIDING);
 	memset((unsigned char *)retry + from, 0,
@@ -155,10 +163,18 @@ static inline void spokei_retry_state_open(struct spokei_retry_state *retry)
 	retry->tried_room = SPOKEI_RETRY_STATE_FEW;
 }
 
-/* Adds our attachments to those of the next attempt: "spoke.lease" and "spoke.fence" of a call
- * under a lease; "spoke.id" and "spoke.attempt" if the policy repeats attempts, unless the user has
- * set one of these. */
-void spokei_retry_state_attach(struct spokei_retry_state *retry);
+/*
+ * Adds our attachments to those of the next attempt, which goes to this connection: "spoke.lease"
+ * and "spoke.fence" of a call under a lease; "spoke.id" if `identified`, unless the user has set
+ * it, and "spoke.attempt" if the policy repeats attempts; "spoke.repeat" of a call that is bound.
+ * Notes the instance that can recognise a repeat of this attempt.
+ */
+void spokei_retry_state_attach(struct spokei_retry_state *retry, const struct spokei_conn *conn,
+			       bool identified);
+
+/* Notes that an attempt is made at this endpoint. Returns 0 or SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_retry_state_tried(struct spokei_retry_state *retry,
+					    const struct spoke_env *env, uint64_t endpoint);
 
 /* Has the user a ticket, or is about to get it? */
 static inline bool spokei_retry_state_is_deferred(const struct spokei_retry_state *retry)
@@ -210,8 +226,10 @@ void spokei_retry_queue_leave(struct spokei_retry_state *retry, bool over);
 SPOKE_MUST_USE int spokei_call_begin_asking(struct spokei_call *call,
 					    const struct spoke_lease *lease);
 
-/* Returns the time for the first attempt of a call, which begins without a history. */
-uint64_t spokei_call_time_of_first(const struct spokei_call *call, const struct spokei_conn *conn);
+/* Sends the first attempt of a call, which begins without a history. Returns as spoke_call(). */
+SPOKE_MUST_USE int spokei_call_send_first(struct spokei_call *call,
+					  const struct spokei_endpoint *endpoint,
+					  struct spokei_conn *conn);
 
 /* Returns how long an attempt may take in all, when its time is over, or before its request is
  * written late: all the time of its call if no other attempt would follow. So a call never ends
@@ -221,6 +239,28 @@ uint64_t spokei_call_prolonged(struct spokei_attempt *attempt, bool written, uin
 /* Takes a call to its next step after an attempt that has not ended it. */
 void spokei_call_attempt_ended(struct spokei_attempt *attempt,
 			       const struct spokei_outcome *outcome);
+
+/* --- repeat.c */
+
+/* Puts our attachments for an attempt on this connection together, if the wire can carry them; the
+ * call has room for them. */
+void spokei_repeat_attach(struct spokei_retry_state *retry, const struct spokei_endpoint *endpoint,
+			  const struct spokei_conn *conn);
+
+/* Picks the endpoint of a call that is bound, and a connection to its instance. Returns as
+ * spokei_endpoint_reach(). */
+SPOKE_MUST_USE int spokei_repeat_pick(const struct spokei_retry_state *retry,
+				      struct spokei_endpoint **ret_endpoint,
+				      struct spokei_conn **ret_conn);
+
+/* An attempt may have run, and its instance can tell: binds the call, unless it may run twice. Of
+ * attempts at the same time none is followed. */
+void spokei_repeat_bind(struct spokei_retry_state *retry);
+
+/* Does a provider say of a repeat that it does not know whether the first attempt has run? */
+bool spokei_repeat_is_unknown(const struct spokei_outcome *outcome);
+
+/* --- tickets */
 
 /* As spoke_ticket_ask(), of a call that is a ticket. */
 void spokei_ticket_look(const struct spokei_retry_state *retry, uint64_t now_ns,

@@ -5,10 +5,13 @@
 
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
+#include "cluster/filter/dedupe_table.h"
 #include "cluster/filter/fence_table.h"
 #include "core/base/env.h"
+#include "core/base/siphash.h"
 #include "core/base/span.h"
 #include "core/engine/engine.h"
+#include "transport/conn/conn.h"
 
 #include <string.h>
 
@@ -16,7 +19,8 @@
 
 #define BLOCK 1024u    /* bytes */
 #define BLOCKS_MAX 64u /* that are kept */
-#define EXTENSION 64u  /* bytes of two of our pairs, and of the head of a map; without a name */
+#define LEASED 64u     /* bytes of the pairs of a lease, without its name */
+#define MARKED 112u    /* ... of the id, the attempt and the repeat, and of the head of a map */
 
 /* Returns memory for `size` bytes that is not initialised, or NULL. */
 static void *take_block(struct spokei_retry_blocks *blocks, const struct spoke_env *env,
@@ -66,13 +70,31 @@ static struct spoke_span copy(unsigned char **at, struct spoke_span from)
 
 /* Returns how many bytes our attachments need at most, and the head of the map; 0: there are none.
  */
-static size_t room_for_ours(const struct spokei_call_args *args)
+static size_t room_for_ours(const struct spokei_call_args *args, bool identified)
 {
-	size_t room = args->policy && args->policy->repeats ? EXTENSION : 0;
+	size_t room = identified ? MARKED : 0;
 
 	if (SPOKEI_UNLIKELY(args->lease))
-		room += EXTENSION + spoke_lease_name(*args->lease).len;
+		room += MARKED + LEASED + spoke_lease_name(*args->lease).len;
 	return room;
+}
+
+/* May attempts of this call bear an id: does its policy repeat, or a repeat may be recognised? */
+static bool is_identified(const struct spoke_method *method, const struct spoke_policy *policy)
+{
+	return policy && (policy->repeats ||
+			  (method->settings.marked && (policy->attempts == SPOKE_ATTEMPTS_IN_TURN ||
+						       policy->attempts == SPOKE_ATTEMPTS_ANY)));
+}
+
+static uint64_t next_id(struct spokei_caller *caller)
+{
+	const struct spoke_env *env = caller->engine->env;
+
+	if (!caller->has_id_key)
+		env->dice(env->ctx, caller->id_key, sizeof(caller->id_key));
+	caller->has_id_key = true;
+	return caller->next_id++;
 }
 
 int spokei_retry_state_new(struct spokei_call *call, const struct spokei_call_args *args)
@@ -80,7 +102,8 @@ int spokei_retry_state_new(struct spokei_call *call, const struct spokei_call_ar
 	struct spokei_caller *caller = call->method->caller;
 	struct spoke_span attachments = { args->attachments.data, args->attachments.len };
 	size_t size = sizeof(struct spokei_retry_state);
-	size_t ours = room_for_ours(args);
+	bool identified = is_identified(call->method, args->policy);
+	size_t ours = room_for_ours(args, identified);
 	struct spokei_retry_state *retry;
 	unsigned char *at;
 
@@ -107,6 +130,12 @@ int spokei_retry_state_new(struct spokei_call *call, const struct spokei_call_ar
 	retry->args.key = copy(&at, args->key);
 	retry->args.lease = NULL; /* the user's */
 	retry->extended = ours ? at : NULL;
+	retry->extended_len = 0;
+	retry->id = 0;
+	if (identified)
+		retry->id = next_id(caller);
+	retry->instance = 0;
+	retry->bound = false;
 	caller->kept += size;
 	call->retry = retry;
 	return SPOKE_OK;
@@ -140,9 +169,37 @@ void spokei_retry_state_free(struct spokei_caller *caller, struct spokei_retry_s
 	give_block(&caller->blocks, env, retry, retry->size);
 }
 
+/* --- endpoints */
+
+int spokei_retry_state_tried(struct spokei_retry_state *retry, const struct spoke_env *env,
+			     uint64_t endpoint)
+{
+	size_t room = retry->tried_room;
+	uint64_t *more;
+
+	if (retry->tried_count == room) {
+		more = spokei_alloc(env, room * 2, sizeof(*more));
+		if (more == NULL)
+			return SPOKE_ENOMEM;
+		memcpy(more, retry->tried, room * sizeof(*more));
+		if (retry->tried != retry->few)
+			spokei_free(env, retry->tried, room, sizeof(*retry->tried));
+		retry->tried = more;
+		retry->tried_room = (uint32_t)room * 2;
+	}
+	retry->tried[retry->tried_count++] = endpoint;
+	return SPOKE_OK;
+}
+
 /* --- our attachments */
 
-#define ID_TEXT 24u /* bytes of a printed number, with the NUL */
+#define ATTEMPT "spoke.attempt"
+#define ID_TEXT 24u   /* bytes of a printed number, with the NUL */
+#define ID_DIGITS 32u /* 128 bits */
+#define MARK_TEXT 32u /* bytes of the mark of a repeat, with the NUL */
+#define MAP_HEAD 5u   /* bytes */
+#define MS_MAX ((UINT64_C(1) << 48) - 1)
+#define NS_PER_MS UINT64_C(1000000)
 
 static unsigned char *put_bytes(unsigned char *at, struct spoke_span bytes)
 {
@@ -193,14 +250,44 @@ static unsigned char *put_lease(unsigned char *at, struct spoke_lease lease)
 	return put_text(at, print_number(number, spoke_lease_fence(lease), 10, 1));
 }
 
-static unsigned char *put_number(unsigned char *at, const struct spokei_retry_state *retry)
+/* Prints a number in 16 hexadecimal digits, without a NUL. */
+static unsigned char *put_digits(unsigned char *at, uint64_t number)
+{
+	for (unsigned shift = 64; shift > 0; shift -= 4)
+		*at++ = (unsigned char)"0123456789abcdef"[number >> (shift - 4) & 15u];
+	return at;
+}
+
+static unsigned char *put_id(unsigned char *at, const struct spokei_retry_state *retry)
+{
+	const uint64_t *key = retry->call->method->caller->id_key;
+
+	at = put_text(at, SPOKEI_DEDUPE_ID);
+	*at++ = 0xd9; /* str, with its length in a byte */
+	*at++ = ID_DIGITS;
+	at = put_digits(at, spokei_siphash(key, &retry->id, sizeof(retry->id)));
+	return put_digits(at, retry->id);
+}
+
+static unsigned char *put_attempt(unsigned char *at, const struct spokei_retry_state *retry)
 {
 	char number[ID_TEXT];
 
-	at = put_text(at, "spoke.id");
-	at = put_text(at, print_number(number, retry->id, 16, 16));
-	at = put_text(at, "spoke.attempt");
+	at = put_text(at, ATTEMPT);
 	return put_text(at, print_number(number, retry->begun + UINT64_C(1), 10, 1));
+}
+
+static unsigned char *put_repeat(unsigned char *at, const struct spokei_retry_state *retry)
+{
+	char mark[MARK_TEXT];
+	char number[ID_TEXT];
+	const char *digits;
+
+	memcpy(mark, print_number(number, retry->instance, 16, 8), 8);
+	mark[8] = '.';
+	digits = print_number(number, retry->since_ms & MS_MAX, 16, 1);
+	memcpy(mark + 9, digits, strlen(digits) + 1);
+	return put_text(put_text(at, SPOKEI_DEDUPE_REPEAT), mark);
 }
 
 static bool is_key(struct spoke_value key, const char *text)
@@ -211,48 +298,97 @@ static bool is_key(struct spoke_value key, const char *text)
 	       memcmp(span.data, text, span.len) == 0;
 }
 
-/* Counts the user's pairs, which were checked, and looks for keys of a number among them. */
-static size_t count_pairs(struct spoke_value map, struct spoke_span *ret_pairs, bool *ret_has)
+/* The attachments of the user. */
+struct pairs {
+	struct spoke_span bytes;
+	uint32_t count;
+	bool id;
+	bool attempt;
+	bool repeat;
+};
+
+/* Reads the user's pairs, which were checked. */
+static void read_pairs(struct spoke_value map, struct pairs *ret)
 {
 	struct spoke_cursor pairs;
 	struct spoke_value key;
 	struct spoke_value value;
-	size_t count = 0;
 
-	*ret_has = false;
-	*ret_pairs = spokei_span(NULL, 0);
+	*ret = (struct pairs){ .count = 0 };
 	if (map.len == 0 || spoke_cursor_map(map, &pairs) != 0)
-		return 0;
+		return;
 	while (spoke_cursor_next_pair(&pairs, &key, &value)) {
-		if (count++ == 0)
-			*ret_pairs = spokei_span(key.data, map.len - (size_t)(key.data - map.data));
-		*ret_has |= is_key(key, "spoke.id") || is_key(key, "spoke.attempt");
+		if (ret->count++ == 0)
+			ret->bytes = spokei_span(key.data, map.len - (size_t)(key.data - map.data));
+		ret->id |= is_key(key, SPOKEI_DEDUPE_ID);
+		ret->attempt |= is_key(key, ATTEMPT);
+		ret->repeat |= is_key(key, SPOKEI_DEDUPE_REPEAT);
 	}
-	return count;
 }
 
-void spokei_retry_state_attach(struct spokei_retry_state *retry)
+/* Returns a time of the clock of the peer's instance, which has not passed now for sure: clocks may
+ * differ by a thousandth. */
+static uint64_t peer_ms(const struct spokei_conn *conn, uint64_t now_ns)
 {
-	bool leased = spokei_retry_state_is_leased(retry);
-	struct spoke_span pairs;
-	unsigned char *at = retry->extended;
-	bool has;
-	size_t count = count_pairs(retry->args.attachments, &pairs, &has);
-	bool numbered = retry->args.policy->repeats && !has;
-	uint32_t all = (uint32_t)count + (leased ? 2 : 0) + (numbered ? 2 : 0);
+	uint64_t since_ns = now_ns > conn->instance_told_ns ? now_ns - conn->instance_told_ns : 0;
 
-	SPOKE_ASSERT(at != NULL);
-	if (!leased && !numbered)
+	return (conn->instance_ns + since_ns - since_ns / 1000 - (since_ns > 0)) / NS_PER_MS;
+}
+
+/* Notes which instance can recognise a repeat of this attempt; or none, if the user marks
+ * repeats. */
+static void note_instance(struct spokei_retry_state *retry, const struct spokei_conn *conn,
+			  bool marks)
+{
+	if (retry->bound)
 		return;
+	retry->instance = marks ? conn->instance : 0;
+	if (retry->instance)
+		retry->since_ms = peer_ms(conn, retry->call->method->caller->engine->begin_ns);
+}
+
+static void put_head(unsigned char *at, uint32_t count)
+{
 	*at++ = 0xdf; /* map, with the number of pairs in four bytes */
-	*at++ = (unsigned char)(all >> 24);
-	*at++ = (unsigned char)(all >> 16);
-	*at++ = (unsigned char)(all >> 8);
-	*at++ = (unsigned char)all;
-	if (leased)
+	*at++ = (unsigned char)(count >> 24);
+	*at++ = (unsigned char)(count >> 16);
+	*at++ = (unsigned char)(count >> 8);
+	*at = (unsigned char)count;
+}
+
+void spokei_retry_state_attach(struct spokei_retry_state *retry, const struct spokei_conn *conn,
+			       bool identified)
+{
+	unsigned char *at = retry->extended + MAP_HEAD;
+	struct pairs pairs;
+	uint32_t count;
+
+	SPOKE_ASSERT(retry->extended != NULL);
+	identified &= retry->id != 0;
+	read_pairs(retry->args.attachments, &pairs);
+	count = pairs.count;
+	if (retry->state != SPOKEI_CALL_FIRST && spokei_retry_state_is_leased(retry)) {
 		at = put_lease(at, retry->lease.lease);
-	if (numbered)
-		at = put_number(at, retry);
-	at = put_bytes(at, pairs);
+		count += 2;
+	}
+	if (identified && !pairs.id && !pairs.attempt) {
+		at = put_id(at, retry);
+		count++;
+		if (retry->args.policy->repeats) {
+			at = put_attempt(at, retry);
+			count++;
+		}
+		pairs.id = true;
+	}
+	note_instance(retry, conn, identified && pairs.id && !pairs.repeat);
+	if (retry->bound) {
+		at = put_repeat(at, retry);
+		count++;
+	}
+	retry->extended_len = 0;
+	if (count == pairs.count)
+		return;
+	put_head(retry->extended, count);
+	at = put_bytes(at, pairs.bytes);
 	retry->extended_len = (size_t)(at - retry->extended);
 }

@@ -9,6 +9,13 @@
 #define SPOKEI_RETRIES_OF_POLICY UINT32_MAX
 #define SPOKEI_ATTEMPT_WHOLE UINT64_MAX /* an attempt may take all the time of its call */
 
+/* The values of "dedupe.id". */
+enum spokei_ids {
+	SPOKEI_IDS_AUTO, /* at endpoints that have told their instance */
+	SPOKEI_IDS_ON,
+	SPOKEI_IDS_OFF, /* only tickets bear one */
+};
+
 struct spoke_balancer;
 struct spoke_policy;
 
@@ -22,10 +29,13 @@ struct spokei_call_settings {
 	uint8_t codec; /* id of the serialization; 0: that of the endpoint */
 	bool growing;  /* exponential backoff */
 	bool wait_ready;
-	bool bounded; /* also the only attempt of a call may have to wait or to end early */
+	/* Also the only attempt of a call may have to wait or to end early, or calls are marked. */
+	bool bounded;
 	bool sticky;
 	bool idempotent;
 	bool inherits; /* a call in a handler is made for its request */
+	bool marked;   /* calls that may be repeated bear an id at some endpoints, or at all */
+	enum spokei_ids ids;
 	uint64_t period_ns;
 	uint64_t deadline_ns; /* of a ticket, from its call on; 0: spokei_settings_deadline() */
 	uint64_t hedge_ns;    /* or a percentile, see SPOKE_PERCENTILE(); 0: no backups */

@@ -69,6 +69,10 @@ SETTING(INHERIT, "inherit", BOOL, CALLS,
 	"a call in a handler has the time left, the trace and the end of the request",
 	LIVE, RANGE(0, 1), PRESET(1),
 	FIELDS(AT(CALL, inherits)))
+SETTING(DEDUPE_ID, "dedupe.id", NAME, CALLS,
+	"calls that may be repeated bear an id: at providers that remember requests, on, off",
+	LIVE, NAMES(ids_name),
+	FIELDS(AT(CALL, ids)))
 SETTING(HEDGE_AFTER, "hedge.after", DELAY, CALLS,
 	"time or percentile after which an idempotent call gets a backup attempt; 0: none",
 	LIVE, RANGE(NS_PER_MS, SPOKEI_TIMEOUT_MAX_NS), OR_NONE,

@@ -295,6 +295,13 @@ static void directory_able(void *arg)
 	spokei_retry_queue_wake(&consumer->caller->retry);
 }
 
+static void directory_named(void *arg)
+{
+	const struct spoke_consumer *consumer = arg;
+
+	spokei_methods_mark(consumer->caller);
+}
+
 static void directory_rested(void *arg)
 {
 	spokei_consumer_close(arg);
@@ -312,6 +319,7 @@ static int directory_edit(void *arg, const struct spoke_url *url, struct spoke_u
 static const struct spokei_directory_up directory_up = {
 	.event = directory_event,
 	.able = directory_able,
+	.named = directory_named,
 	.rested = directory_rested,
 	.edit = directory_edit,
 };

@@ -16,7 +16,7 @@
 static void refresh_soon(struct spokei_directory *directory)
 {
 	directory->stale = true;
-	if (directory->barren && !directory->ended)
+	if ((directory->barren || directory->awaited) && !directory->ended)
 		spokei_run_soon(directory->engine, &directory->check);
 }
 
@@ -33,6 +33,18 @@ void spokei_directory_note(struct spokei_endpoint *endpoint)
 	if (endpoint->news.next == NULL)
 		spokei_list_append(&endpoint->directory->news, &endpoint->news);
 	refresh_soon(endpoint->directory);
+}
+
+void spokei_directory_named(struct spokei_endpoint *endpoint)
+{
+	struct spokei_directory *directory = endpoint->directory;
+
+	endpoint->named = true;
+	if (directory->named)
+		return;
+	directory->named = true;
+	if (directory->up->named)
+		directory->up->named(directory->up_arg);
 }
 
 void spokei_directory_changed(struct spokei_line *line)
@@ -232,11 +244,13 @@ static void tell_able(struct spokei_task *task)
 {
 	struct spokei_directory *directory = spoke_container_of(task, struct spokei_directory,
 								check);
+	bool awaited = directory->awaited;
 	uint32_t able;
 	uint32_t fresh;
 
 	spokei_directory_count(directory, NULL, 0, &able, &fresh);
-	if (!directory->barren && directory->up->able)
+	directory->awaited = false;
+	if ((awaited || !directory->barren) && directory->up->able)
 		directory->up->able(directory->up_arg);
 }
 

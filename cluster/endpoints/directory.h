@@ -24,9 +24,11 @@ struct spokei_provider_url;
 struct spokei_directory_up {
 	/* Link events for users. May end the directory. */
 	void (*event)(void *arg, const struct spoke_link_event *event);
-	/* A connected endpoint can take calls, and none could before. Called on the engine's
-	 * soon queue. May be NULL. */
+	/* A connected endpoint can take calls, and none could before; or connections have changed,
+	 * which `awaited` asks for. Called on the engine's soon queue. May be NULL. */
 	void (*able)(void *arg);
+	/* An endpoint remembers requests, the first one that does. May be NULL. */
+	void (*named)(void *arg);
 	/* A resting directory has lost its last connection. */
 	void (*rested)(void *arg);
 	/* Applies the rules of operators to the URL of a provider. Returns 0, or SPOKE_ENOMEM.
@@ -58,6 +60,8 @@ struct spokei_directory {
 	bool needs_service; /* an endpoint's wire requires the name of the service */
 	bool resting;
 	bool ended;
+	bool named;   /* an endpoint has told its instance */
+	bool awaited; /* able() is to be called when a connection changes, once */
 	struct spokei_directory_settings settings;
 	struct spokei_candidates candidates;
 	struct spokei_link *link;
@@ -135,6 +139,13 @@ const char *spokei_directory_reason(const struct spokei_directory *directory);
 
 /* The grade of a connection may have changed. May free the connector of its line. */
 void spokei_directory_changed(struct spokei_line *line);
+
+/* An endpoint has told its instance for the first time. */
+void spokei_directory_named(struct spokei_endpoint *endpoint);
+
+/* Returns the listed endpoint with this id, or NULL. */
+struct spokei_endpoint *spokei_directory_find(const struct spokei_directory *directory,
+					      uint64_t id);
 
 /* Passes a link event on to users. May end everything. */
 void spokei_directory_tell(struct spokei_endpoint *endpoint, const struct spoke_link_event *event);

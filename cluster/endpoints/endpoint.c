@@ -32,6 +32,8 @@ static void line_changed(void *arg, struct spokei_connector *connector, int erro
 	line->open = spokei_connector_state(connector) == SPOKEI_CONNECTOR_OPEN
 			     ? spokei_connector_conn(connector)
 			     : NULL;
+	if (line->open && line->open->instance && !line->endpoint->named)
+		spokei_directory_named(line->endpoint);
 	spokei_directory_changed(line);
 }
 
@@ -131,6 +133,26 @@ struct spokei_conn *spokei_endpoint_conn(struct spokei_endpoint *endpoint,
 		conn = spokei_connector_conn(first->connector);
 	*ret_grade = grade;
 	return conn;
+}
+
+/* Instances are told before the first answer. */
+int spokei_endpoint_reach(const struct spokei_endpoint *endpoint, uint32_t instance,
+			  struct spokei_conn **ret_conn)
+{
+	int error = SPOKE_ENOPROVIDER;
+
+	for (uint32_t i = 0; i < endpoint->line_count; i++) {
+		const struct spokei_connector *connector = endpoint->lines[i].connector;
+		struct spokei_conn *conn = connector ? spokei_connector_conn(connector) : NULL;
+
+		if (conn && conn->instance == instance) {
+			*ret_conn = conn;
+			return SPOKE_OK;
+		}
+		if (conn == NULL || (conn->instance == 0 && conn->heard < SPOKEI_HEARD_ANSWER))
+			error = SPOKE_EUNAVAILABLE;
+	}
+	return error;
 }
 
 static void tell_of_end(struct spokei_line *line)

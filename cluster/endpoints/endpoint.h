@@ -52,6 +52,7 @@ struct spokei_endpoint {
 	bool touched;    /* its texts have changed: `chore` is in the list of such endpoints */
 	bool asleep;     /* not connected yet */
 	bool removed;    /* not listed */
+	bool named;      /* it has told its instance: it remembers requests, or did */
 	uint32_t line_count;
 	uint32_t turn; /* next line in turn */
 	struct spokei_connector_options options;
@@ -106,6 +107,12 @@ enum spokei_grade spokei_endpoint_grade(const struct spokei_endpoint *endpoint);
 /* Returns a connection of its best grade, in turn; NULL: none takes calls. */
 struct spokei_conn *spokei_endpoint_conn(struct spokei_endpoint *endpoint,
 					 enum spokei_grade *ret_grade);
+
+/* Finds a connection to this instance of the provider. Returns 0; SPOKE_EUNAVAILABLE: there is
+ * none now, but a new connection may turn out to be one; SPOKE_ENOPROVIDER: other instances are
+ * there instead. */
+SPOKE_MUST_USE int spokei_endpoint_reach(const struct spokei_endpoint *endpoint, uint32_t instance,
+					 struct spokei_conn **ret_conn);
 
 /* Closes a connection for good. */
 void spokei_line_drop(struct spokei_line *line);

@@ -281,6 +281,13 @@ static size_t find_id(const struct spokei_candidates *candidates, uint64_t id)
 	return SPOKE_NO_ENDPOINT;
 }
 
+struct spokei_endpoint *spokei_directory_find(const struct spokei_directory *directory, uint64_t id)
+{
+	size_t place = find_id(&directory->candidates, id);
+
+	return place == SPOKE_NO_ENDPOINT ? NULL : directory->candidates.endpoints[place];
+}
+
 /* `hint` is kept between calls, because places are usually tested in the order in which they
  * were tried. */
 static bool was_tried(const uint64_t *tried, size_t tried_count, uint64_t id, size_t *hint)

@@ -14,6 +14,8 @@
 
 #include <spoke/value.h>
 
+/* The beginning of an exception's message if the fate of the first attempt is not known. */
+#define SPOKEI_DEDUPE_UNKNOWN "whether an earlier attempt has run is not known: "
 #define SPOKEI_DEDUPE_ID "spoke.id"         /* key of the attachment with the id */
 #define SPOKEI_DEDUPE_REPEAT "spoke.repeat" /* ... and of that which marks a repeat */
 #define SPOKEI_DEDUPE_ID_MAX 64u            /* bytes of an id */

@@ -259,6 +259,7 @@ static void conn_event(void *arg, struct spokei_conn *conn, enum spokei_link_eve
 
 	switch (kind) {
 	case SPOKEI_LINK_EVENT_ANSWERED:
+	case SPOKEI_LINK_EVENT_NAMED:
 		return;
 	case SPOKEI_LINK_EVENT_HEARD:
 		if (add_peer(arg, conn)) {

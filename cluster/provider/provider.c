@@ -325,7 +325,7 @@ static void limit_route(struct spoke_provider *provider, const struct spokei_rou
 		spokei_dedupe_set(&provider->dedupe->table, route->dedupe,
 				  values.of[SPOKEI_KEY_DEDUPE],
 				  values.of[SPOKEI_KEY_DEDUPE_UNKNOWN] != 0,
-				  provider->engine->begin_ns);
+				  provider->engine->env->now(provider->engine->env->ctx));
 	}
 }
 

@@ -248,9 +248,10 @@ static enum spokei_dedupe_way decide(struct spoke_request *request,
 {
 	struct spokei_dedupe *dedupe = spoke_container_of(method->table, struct spokei_dedupe,
 							  table);
+	const struct spoke_env *env = request->engine->env;
 	struct spokei_dedupe_entry *entry;
-	enum spokei_dedupe_step step = spokei_dedupe_ask(method, asked, request->engine->begin_ns,
-							 &entry);
+	/* The request may have come later than the turn began. */
+	enum spokei_dedupe_step step = spokei_dedupe_ask(method, asked, env->now(env->ctx), &entry);
 
 	report_early(dedupe);
 	switch (step) {
@@ -284,8 +285,8 @@ static enum spokei_dedupe_way decide(struct spoke_request *request,
 			      ret_verdict);
 	case SPOKEI_DEDUPE_FORGOTTEN:
 		return refuse(request, SPOKE_EREMOTE, UNKNOWN_FATE,
-			      "an earlier attempt was written so long ago that the provider may "
-			      "have forgotten it; whether it ran is unknown",
+			      SPOKEI_DEDUPE_UNKNOWN "it was written so long ago that the provider "
+						    "may have forgotten it",
 			      ret_verdict);
 	case SPOKEI_DEDUPE_FULL:
 		return refuse(request, SPOKE_EREFUSED, NULL,
@@ -326,8 +327,8 @@ enum spokei_dedupe_way spokei_dedupe_check(struct spoke_request *request,
 	if (!asked.repeat)
 		return SPOKEI_DEDUPE_GOES_ON;
 	return refuse(request, SPOKE_EREMOTE, UNKNOWN_FATE,
-		      "the provider does not remember requests of this method (dedupe is off), so "
-		      "whether an earlier attempt ran is unknown",
+		      SPOKEI_DEDUPE_UNKNOWN "the provider does not remember requests of this "
+					    "method (dedupe is off)",
 		      ret_verdict);
 }
 

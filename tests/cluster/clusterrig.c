@@ -33,8 +33,10 @@ static void note_run(struct rig_provider *by, const struct spoke_request *reques
 	while (spoke_cursor_next_pair(&pairs, &key, &value)) {
 		if (spoke_value_str(key, &name) || spoke_value_str(value, &text))
 			continue;
-		if (name.len == 8 && memcmp(name.data, "spoke.id", 8) == 0 && text.len == 16)
-			memcpy(run->id, text.data, 16);
+		if (name.len == 8 && memcmp(name.data, "spoke.id", 8) == 0 && text.len == 32)
+			memcpy(run->id, text.data, 32);
+		if (name.len == 12 && memcmp(name.data, "spoke.repeat", 12) == 0 && text.len < 32)
+			memcpy(run->repeat, text.data, text.len);
 		if (name.len == 13 && memcmp(name.data, "spoke.attempt", 13) == 0)
 			run->attempt = (unsigned)strtoul((const char *)text.data, NULL, 10);
 	}
@@ -108,7 +110,9 @@ void clusterrig_start(unsigned which)
 	struct rig_provider *by = &rig.providers[which];
 	struct spoke_engine_options engine = { .env = &by->process.env };
 	struct spoke_handler handler = { .handle = serve, .arg = by };
-	struct spoke_provider_options options = { .filters = &list[which], .filter_count = 1 };
+	struct spoke_provider_options options = { .filters = &list[which],
+						  .filter_count = 1,
+						  .dedupe_ns = rig.dedupe_ns };
 
 	filters[which] = (struct spoke_filter){
 		.name = "refuse",

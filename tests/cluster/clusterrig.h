@@ -32,7 +32,8 @@ enum rig_manner {
 
 /* A request that reached its handler. */
 struct rig_run {
-	char id[17]; /* attachment; "": absent */
+	char id[33];     /* attachment; "": absent */
+	char repeat[32]; /* the same */
 	unsigned attempt;
 	uint64_t at_ns;
 	unsigned provider;
@@ -91,6 +92,7 @@ struct clusterrig {
 	struct rig_run run_list[RIG_RUNS];
 	unsigned runs;
 	bool calling;
+	uint64_t dedupe_ns; /* of providers that start; 0: none */
 	/* Called from the callbacks; may be NULL. */
 	void (*in_done)(struct rig_call *call);
 	void (*in_settled)(struct rig_call *call);

@@ -73,27 +73,49 @@ static const unsigned char *find_key(const unsigned char *bytes, size_t len, con
 	return NULL;
 }
 
-/* Returns the number that a short string of digits contains, in the given base. The low five bits
- * of its first byte are its length, in msgpack and in Hessian 2. */
-static uint64_t digits_at(const unsigned char *at, const unsigned char *end, unsigned base)
+/* Returns the number that `len` digits contain, in the given base. */
+static uint64_t digits_of(const unsigned char *at, const unsigned char *end, size_t len,
+			  unsigned base)
 {
-	size_t len = *at & 0x1fu;
 	uint64_t value = 0;
 
-	for (at++; len > 0 && at < end; len--, at++)
+	for (; len > 0 && at < end; len--, at++)
 		value = value * base + (uint64_t)(*at <= '9' ? *at - '0' : *at - 'a' + 10);
 	return value;
+}
+
+/* The same of a short string. The low five bits of its first byte are its length, in msgpack and in
+ * Hessian 2. */
+static uint64_t digits_at(const unsigned char *at, const unsigned char *end, unsigned base)
+{
+	return digits_of(at + 1, end, *at & 0x1fu, base);
+}
+
+#define ID_HALF 16u /* digits */
+#define INSTANCE_DIGITS 8u
+
+/* The length of a text of 32 bytes takes two bytes, in both. */
+static void read_id(const unsigned char *at, const unsigned char *end, struct sim_frame *frame)
+{
+	if (at + 2 + 2 * ID_HALF > end || at[1] != 2 * ID_HALF)
+		return;
+	frame->call_hash = digits_of(at + 2, end, ID_HALF, 16);
+	frame->call_id = digits_of(at + 2 + ID_HALF, end, ID_HALF, 16);
 }
 
 static void read_attempt(const unsigned char *bytes, size_t len, struct sim_frame *frame)
 {
 	const unsigned char *id = find_key(bytes, len, "spoke.id");
 	const unsigned char *attempt = find_key(bytes, len, "spoke.attempt");
+	const unsigned char *repeat = find_key(bytes, len, "spoke.repeat");
 
 	if (id)
-		frame->call_id = digits_at(id, bytes + len, 16);
+		read_id(id, bytes + len, frame);
 	if (attempt)
 		frame->attempt = (unsigned)digits_at(attempt, bytes + len, 10);
+	if (repeat)
+		frame->instance = (uint32_t)digits_of(repeat + 1, bytes + len, INSTANCE_DIGITS, 16);
+	frame->repeat = repeat != NULL;
 }
 
 /* --- frames */
@@ -120,6 +142,8 @@ static struct sim_frame read_frame(const unsigned char *bytes, size_t len)
 
 	if (!(bytes[2] & 0x20)) {
 		frame.number = find_mark(bytes + SIM_HEAD, len - SIM_HEAD);
+		frame.unknown = !request && (find_key(bytes, len, "attempt has run is not known") ||
+					     find_key(bytes, len, "written to another instance"));
 		return frame;
 	}
 	if (!request)
@@ -132,8 +156,13 @@ static struct sim_frame read_frame(const unsigned char *bytes, size_t len)
 		frame.kind = SIM_BACK;
 	else if (len == SIM_HEAD + 2u && !frame.two_way && bytes[SIM_HEAD + 1] == 'C')
 		frame.kind = SIM_CANCEL;
+	else if (len == SIM_HEAD + 22u && bytes[SIM_HEAD + 1] == 'S')
+		frame.kind = SIM_NAME;
 	else
 		frame.kind = SIM_OTHER;
+	if (frame.kind == SIM_NAME)
+		frame.instance = (uint32_t)digits_of(bytes + SIM_HEAD + 2, bytes + len,
+						     INSTANCE_DIGITS, 16);
 	return frame;
 }
 

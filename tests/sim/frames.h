@@ -14,7 +14,7 @@
 enum {
 	SIM_HEAD = 16,  /* bytes of the header */
 	SIM_KEPT = 256, /* bytes of a frame that are kept */
-	SIM_TAIL = 96,  /* last bytes of a frame that are kept: they contain the attempt number */
+	SIM_TAIL = 192, /* last bytes of a frame that are kept: they contain the ids */
 	SIM_MARK = 16,  /* bytes of a mark: the first bytes of arguments and of results */
 };
 
@@ -32,6 +32,7 @@ enum sim_frame_kind {
 	SIM_CANCEL,
 	SIM_ASIDE, /* the sender prefers no requests ... */
 	SIM_BACK,  /* ... or takes them again */
+	SIM_NAME,  /* the sender remembers requests, and names its instance */
 	SIM_OTHER,
 };
 
@@ -41,9 +42,14 @@ struct sim_frame {
 	bool two_way;
 	uint8_t status;
 	uint64_t number; /* of the call whose mark the frame has; 0: none */
-	/* Set in a request that contains the ids of its call and of its attempt; else 0. */
+	/* Set in a request that contains the ids of its call, in two halves, and of its attempt,
+	 * and the instance that may have run it before; else 0. */
+	uint64_t call_hash;
 	uint64_t call_id;
 	unsigned attempt;
+	bool repeat;
+	uint32_t instance; /* also of a name */
+	bool unknown;      /* a reply: the provider does not know whether an earlier attempt ran */
 };
 
 /* One direction of a connection, as one side sees it. */

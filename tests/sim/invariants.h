@@ -71,8 +71,8 @@
 	  "A retry goes to a provider that the call has not tried, if one can "                    \
 	  "take it.")                                                                              \
 	X(S26, oracle_attempts,                                                                    \
-	  "All attempts of a ticket carry its id and different attempt numbers; "                  \
-	  "other calls carry none.")                                                               \
+	  "All attempts of a call that carry an id carry the same one, which no other call has; "  \
+	  "those of a ticket carry it, and different attempt numbers.")                            \
 	X(S27, oracle_books,                                                                       \
 	  "The counters of the engine and those of its methods agree with one another, with the "  \
 	  "callbacks that were seen, and with the calls and requests that are under way.")         \
@@ -142,6 +142,14 @@
 	X(S54, oracle_asks,                                                                        \
 	  "A call that begins while a provider has stepped aside is not written to it.")           \
 	X(S55, registry, "A provider asks to be listed only while it is online.")                  \
+	X(S56, oracle_repeats,                                                                     \
+	  "A provider runs a call once as long as it remembers it, and a marked repeat of a call " \
+	  "that it has run never.")                                                                \
+	X(S57, oracle_repeats,                                                                     \
+	  "A call that may have run at an instance which remembers requests, and must not run "    \
+	  "twice, is repeated there only, with a mark; no other request has one.")                 \
+	X(S58, oracle_repeats,                                                                     \
+	  "A provider does not say of a call that it remembers that it cannot know it.")           \
 	X(L1, heal,                                                                                \
 	  "After the faults have ended, every consumer is connected again within its backoff "     \
 	  "and connect timeout, and every new call succeeds.")                                     \

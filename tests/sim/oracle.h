@@ -80,6 +80,7 @@ struct sim_end {
 struct sim_ask {
 	uint32_t number; /* of the call; 0: a heartbeat */
 	uint8_t attempt; /* as the request contains it; 0: it contains none */
+	bool repeat;     /* it is marked as one */
 	bool written;
 	bool two_way;
 	bool read;     /* by the provider */
@@ -99,8 +100,10 @@ struct sim_stream {
 	unsigned number;
 	unsigned place; /* index of the provider */
 	bool dubbo;
-	bool veiled;   /* over TLS: the network does not see the bytes of its ends */
-	bool tampered; /* bytes to or from the provider were altered on the way */
+	bool veiled;          /* over TLS: the network does not see the bytes of its ends */
+	bool tampered;        /* bytes to or from the provider were altered on the way */
+	uint32_t instance;    /* that the consumer was told last; 0: none */
+	uint64_t named_order; /* sequence number of that */
 	bool clogged;
 	bool over;        /* both ends are closed */
 	char peer[48];    /* the provider's name of the consumer's end */
@@ -190,6 +193,24 @@ void sim_attempt_runs(struct sim_call *call);
 
 /* Updates the sliding window of retries; called when the engine may have counted more of them. */
 void sim_window_look(struct sim_consumer *consumer);
+
+/* --- oracle_repeats.c */
+
+/* Records that a request of the call was written whole. */
+void sim_repeat_written(struct sim_call *call, const struct sim_stream *stream,
+			const struct sim_frame *frame);
+
+/* Records that the provider runs a request of the call. */
+void sim_repeat_runs(struct sim_provider *provider, struct sim_call *call,
+		     const struct spoke_request *request);
+
+/* Returns whether the call may be over because one instance only knows whether it has run. */
+bool sim_may_be_bound(const struct sim_call *call);
+
+/* Checks an answer that the provider has written to a request that it has not run. Returns whether
+ * it need not have run. */
+bool sim_repeat_answered(const struct sim_provider *provider, const struct sim_call *call,
+			 const struct sim_frame *frame);
 
 /* --- oracle_tickets.c */
 

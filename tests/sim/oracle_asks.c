@@ -86,6 +86,7 @@ static void request_sent(struct sim_end *end, const struct sim_frame *frame)
 			      stream->number);
 	*ask = (struct sim_ask){ .number = (uint32_t)frame->number,
 				 .attempt = (uint8_t)frame->attempt,
+				 .repeat = frame->repeat,
 				 .written = true,
 				 .two_way = frame->two_way };
 	if (call == NULL)
@@ -157,6 +158,9 @@ static void reply_sent(struct sim_end *end, const struct sim_frame *frame)
 	ask->answered = true;
 	ask->refused = frame->status == STATUS_REFUSED || frame->status == STATUS_NO_SERVICE ||
 		       frame->status == STATUS_EXPIRED || frame->status == STATUS_BAD_REQUEST;
+	if (call && !ask->ran &&
+	    sim_repeat_answered((struct sim_provider *)end->process, call, frame))
+		return;
 	if (call && ask->ran == ask->refused)
 		exchange_run(stream, ask, !ask->refused);
 	if (call && ask->refused && ask->ran)
@@ -230,6 +234,7 @@ void sim_ask_sent(struct sim_end *end, const struct sim_frame *frame)
 						  : "p% is back on connection %",
 			 end->process->number, end->stream->number, 0, 0);
 		break;
+	case SIM_NAME:
 	case SIM_PROBE_ANSWER:
 	case SIM_OTHER:
 		break;
@@ -312,6 +317,10 @@ void sim_ask_seen(struct sim_end *end, const struct sim_frame *frame)
 	case SIM_BACK:
 		end->aside_seen = false;
 		end->aside = 0;
+		break;
+	case SIM_NAME:
+		end->stream->instance = frame->instance;
+		end->stream->named_order = ++end->stream->world->order;
 		break;
 	case SIM_PROBE:
 	case SIM_PROBE_ANSWER:

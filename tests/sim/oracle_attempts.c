@@ -67,8 +67,8 @@ static void check_writes(struct sim_world *world, const struct sim_call *call)
 			      call->writes, writes_max(call));
 	/* A request that was written may have been run, unless it was refused. */
 	if (call->writes > 1 && plan_of(call)->policy == SIM_FAILOVER &&
-	    !plan_of(call)->idempotent && call->refusals + 1 < call->writes && !call->murky &&
-	    !world->tampered) {
+	    !plan_of(call)->idempotent && call->refusals + 1 < call->writes - call->marked &&
+	    !call->murky && !world->tampered) {
 		sim_violation(world, SIM_S6,
 			      "call %u is written %u times and was refused %u times, but may run "
 			      "only once",
@@ -128,20 +128,45 @@ static void check_place(struct sim_world *world, const struct sim_call *call, un
 
 /* --- S26 */
 
+/* Checks that no other call has the id. Of two ids with the same place the older one is forgotten.
+ */
+static void check_unique(struct sim_world *world, const struct sim_call *call)
+{
+	uint32_t *place = &world->ids[call->id % SIM_IDS];
+	const struct sim_call *other = *place ? &world->calls[*place - 1] : call;
+
+	if (other != call && other->id == call->id && other->hash == call->hash)
+		sim_violation(world, SIM_S26, "calls %u and %u have the same id", (unsigned)*place,
+			      (unsigned)sim_number(world, call));
+	*place = (uint32_t)sim_number(world, call);
+}
+
+static void check_id(struct sim_world *world, struct sim_call *call, const struct sim_frame *frame)
+{
+	if (frame->call_id == 0)
+		return;
+	if (call->id && (call->id != frame->call_id || call->hash != frame->call_hash))
+		sim_violation(world, SIM_S26, "call %u carries a different id, %" PRIx64,
+			      (unsigned)sim_number(world, call), frame->call_id);
+	call->id = frame->call_id;
+	call->hash = frame->call_hash;
+	check_unique(world, call);
+}
+
 static void check_numbers(struct sim_world *world, struct sim_call *call,
 			  const struct sim_frame *frame)
 {
 	unsigned number = (unsigned)sim_number(world, call);
 
+	check_id(world, call, frame);
 	if (plan_of(call)->policy != SIM_FAILBACK) {
 		if (frame->attempt)
 			sim_violation(world, SIM_S26, "call %u carries attempt number %u", number,
 				      frame->attempt);
 		return;
 	}
-	if (call->id && call->id != frame->call_id)
-		sim_violation(world, SIM_S26, "call %u carries a different id, %" PRIx64, number,
-			      frame->call_id);
+	if (frame->call_id == 0)
+		sim_violation(world, SIM_S26, "call %u carries no id", number);
 	/* The numbers need not rise: an attempt that waits to be written may be overtaken when its
 	 * timeout has expired. */
 	if (frame->attempt == 0 || frame->attempt > plan_of(call)->retries + 1 ||
@@ -240,8 +265,12 @@ void sim_attempt_written(struct sim_call *call, struct sim_stream *stream,
 	struct sim_world *world = stream->world;
 
 	call->writes++;
+	if (frame->repeat)
+		call->marked++;
 	check_writes(world, call);
-	check_place(world, call, stream->place);
+	sim_repeat_written(call, stream, frame);
+	if (!frame->repeat)
+		check_place(world, call, stream->place);
 	check_numbers(world, call, frame);
 	if (call->by->process.engine)
 		count_repeat(call);

@@ -343,6 +343,7 @@ struct sim_stream *sim_call_runs(struct sim_provider *provider, struct sim_call 
 	if (provider->process.closed)
 		sim_violation(world, SIM_S18, "a handler runs after its provider was freed");
 	sim_ask_runs(call, stream, attempt_of(request));
+	sim_repeat_runs(provider, call, request);
 	sim_access_runs(provider, call, stream);
 	check_deadline(provider, call, stream, request);
 	if (stream == NULL)

@@ -124,7 +124,7 @@ static const char *wrong_reason(const struct sim_consumer *consumer, const struc
 			sim_access_refused(call);
 		else if (settled->attempts <= plan->retries && error != SPOKE_EREMOTE &&
 			 error != SPOKE_EBADREQUEST && error != SPOKE_ELIMIT &&
-			 error != SPOKE_ETOOLARGE)
+			 error != SPOKE_ETOOLARGE && !sim_may_be_bound(call))
 			return "with attempts left";
 		return NULL;
 	case SPOKE_TICKET_EXPIRED:

@@ -20,6 +20,8 @@
 #define STEPS_PERMILLE 300u
 #define LIMITS_SEED UINT64_C(0x6c696d69747300)
 #define LIMITS_PERMILLE 300u
+#define DEDUPE_SEED UINT64_C(0x64656475706500)
+#define DEDUPE_PERMILLE 400u
 #define OUTAGE_BEFORE_NS (5 * SECOND)
 #define OUTAGE_NS (600 * SECOND)
 #define OUTAGE_AFTER_NS (5 * SECOND)
@@ -285,6 +287,22 @@ static void draw_limits(struct sim_plan *plan)
 			plan->providers[i].executes = SPOKE_EXECUTES_AUTO;
 }
 
+/* Has a generator of its own, too. */
+static void draw_dedupe(struct sim_plan *plan)
+{
+	struct sim_dice dice = sim_dice_make(plan->seed ^ DEDUPE_SEED);
+
+	if (!sim_chance(&dice, DEDUPE_PERMILLE))
+		return;
+	for (unsigned i = 0; i < plan->provider_count; i++) {
+		if (sim_chance(&dice, 200))
+			continue;
+		plan->providers[i].dedupe_ns = sim_magnitude(&dice, SECOND, 60 * SECOND);
+		if (sim_chance(&dice, 300))
+			plan->providers[i].dedupe_max = (uint32_t)sim_magnitude(&dice, 1, 100);
+	}
+}
+
 static void draw_registry(struct sim_dice *dice, struct sim_plan *plan)
 {
 	plan->registry_ns = sim_magnitude(dice, 100000, 20 * MS);
@@ -336,6 +354,7 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed, bool secure)
 	draw_floods(plan);
 	draw_steps(plan);
 	draw_limits(plan);
+	draw_dedupe(plan);
 }
 
 void sim_plan_steady(struct sim_plan *plan, unsigned calls_per_s, uint64_t length_ns)

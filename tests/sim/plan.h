@@ -124,9 +124,11 @@ struct sim_provider_plan {
 	size_t out_high; /* bytes; 0: the default */
 	uint32_t weight; /* 0: the default; or SPOKE_NONE */
 	uint64_t warmup_ns;
-	bool frees_inside; /* the provider may be freed in one of its handlers */
-	uint64_t delay_ns; /* from its start until it is online */
-	uint32_t executes; /* 0, or SPOKE_EXECUTES_AUTO */
+	bool frees_inside;   /* the provider may be freed in one of its handlers */
+	uint64_t delay_ns;   /* from its start until it is online */
+	uint64_t dedupe_ns;  /* time for which it remembers requests; 0: it does not */
+	uint32_t dedupe_max; /* requests that it remembers; 0: the default */
+	uint32_t executes;   /* 0, or SPOKE_EXECUTES_AUTO */
 };
 
 struct sim_consumer_plan {

@@ -3,6 +3,7 @@
 #include "tests/sim/store.h"
 
 #include "cluster/provider/parts.h"
+#include "cluster/serve/dedupe.h"
 #include "transport/conn/link.h"
 
 #include <stdio.h>
@@ -179,6 +180,7 @@ static bool make(struct sim_provider *provider)
 		.weight = provider->plan->weight,
 		.warmup_ns = provider->plan->warmup_ns,
 		.register_delay_ns = provider->plan->delay_ns,
+		.dedupe_ns = provider->plan->dedupe_ns,
 		.tls = sim_secure_options(&provider->process),
 	};
 	struct spoke_engine_options with = { .env = &provider->process.virt.env,
@@ -204,8 +206,11 @@ static bool make(struct sim_provider *provider)
 		provider->provider->link->limits.out_low = provider->plan->out_high / 4;
 	}
 	(void)snprintf(url, sizeof(url), "dubbo://%s", provider->address);
-	return spoke_provider_add(provider->provider, &service, &handler, 1) == 0 &&
-	       spoke_provider_listen(provider->provider, url) == 0;
+	if (spoke_provider_add(provider->provider, &service, &handler, 1))
+		return false;
+	if (provider->plan->dedupe_max)
+		provider->provider->dedupe->table.count_max = provider->plan->dedupe_max;
+	return spoke_provider_listen(provider->provider, url) == 0;
 }
 
 /* --- stepping aside */
@@ -249,6 +254,7 @@ void sim_provider_start(struct sim_provider *provider)
 	process->draining = false;
 	process->closed = false;
 	process->back_ns = 0;
+	provider->starts++;
 	provider->aside = false;
 	provider->delay_until_ns = sim_now(process) + provider->plan->delay_ns;
 	if (world->plan->step_every_ns)

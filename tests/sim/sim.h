@@ -19,6 +19,7 @@
 enum {
 	SIM_CALLS = 700000,
 	SIM_HELD = 4096,
+	SIM_IDS = 4096, /* a power of two */
 	SIM_TRACE = 64,
 	SIM_PORT = 20880,
 	SIM_LINES = 3,       /* most connections of a consumer to a provider */
@@ -78,6 +79,7 @@ struct sim_provider {
 	uint64_t delay_until_ns; /* it is not online before this, on its clock */
 	uint64_t next_step_ns;   /* when it steps aside or comes back; 0: never */
 	bool aside;
+	uint16_t starts;  /* how often it was started; each start has a memory of its own */
 	unsigned running; /* handlers that have begun and not replied */
 	/* Access lists. */
 	struct spoke_config *config; /* NULL: none */
@@ -195,7 +197,14 @@ struct sim_call {
 		*read;       /* connection on which a provider read the call last; NULL: none yet */
 	uint64_t read_id;    /* request id on that connection */
 	uint64_t refused_ns; /* when the last refusal was read; 0: never */
-	uint64_t id;         /* id in the call's requests; 0: none yet */
+	uint64_t id;         /* id in the call's requests, ... */
+	uint64_t hash;       /* ... and its first half; both 0: none yet */
+	/* Of the last request that was written with an id to an instance that the consumer knew,
+	 * and that was not refused; 0: none. */
+	uint32_t instance;
+	uint16_t ran[SIM_PROVIDERS]; /* the start in which each provider ran it with an id; 0: none
+				      */
+	uint64_t ran_ns[SIM_PROVIDERS]; /* when it did */
 	struct spoke_ticket ticket;
 	uint8_t manner;
 	bool one_way;
@@ -205,8 +214,10 @@ struct sim_call {
 	bool succeeded;
 	bool murky; /* an answer came from a connection with altered bytes */
 	uint8_t ends;
-	uint8_t writes;   /* requests written */
-	uint8_t refusals; /* refusals that the consumer has read */
+	uint8_t writes;        /* requests written */
+	uint8_t marked;        /* those of them that were marked as repeats */
+	uint8_t refusals;      /* refusals that the consumer has read, ... */
+	uint8_t refusals_then; /* ... and when a request was written last */
 	uint8_t runs;
 	uint8_t attempts; /* a bit for each attempt number that was written */
 	uint8_t places;   /* a bit for each provider to which the call was written */
@@ -319,6 +330,7 @@ struct sim_world {
 	bool pieces;   /* set after the faults: reads and writes are split into pieces */
 	bool tampered; /* bytes were flipped or added on the way */
 	uint64_t order;
+	uint32_t ids[SIM_IDS]; /* numbers of calls by their ids; 0: none */
 	struct sim_provider providers[SIM_PROVIDERS];
 	struct sim_consumer consumers[SIM_CONSUMERS];
 	struct sim_call *calls; /* array of SIM_CALLS; the number of a call is its index + 1 */

@@ -156,6 +156,7 @@ enum spokei_link_event {
 	SPOKEI_LINK_EVENT_TRUSTED,  /* after that: bytes have arrived */
 	SPOKEI_LINK_EVENT_READONLY, /* the peer accepts no more requests */
 	SPOKEI_LINK_EVENT_WRITABLE, /* ... the peer accepts requests again */
+	SPOKEI_LINK_EVENT_NAMED,    /* a provider has told its instance: conn->instance */
 };
 
 /* The most that has come from the peer so far. */
@@ -233,7 +234,7 @@ struct spokei_conn {
 	/* The peer's instance, which remembers requests; 0: it has not said so. Of a consumer. */
 	uint32_t instance;
 	uint64_t instance_ns;      /* ... a time of its clock, ... */
-	uint64_t instance_told_ns; /* ... and this side's when that arrived */
+	uint64_t instance_told_ns; /* ... and this side's, not before that arrived */
 	bool waits_open;     /* the peer keeps its sending side open while it waits for replies */
 	bool holds;          /* the stream has taken bytes that flush() has not passed on */
 	uint8_t probe_codec; /* codec of heartbeats: the peer's, or hessian2 until it is known */

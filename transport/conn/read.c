@@ -291,7 +291,7 @@ static void deliver_probe(struct spokei_conn *conn, const struct spokei_message 
 		.codec = message->codec,
 		.event = message->event,
 	};
-	size_t before = spokei_outlet_len(&conn->out);
+	size_t before;
 
 	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_PROBES_READ);
 	answer.cancels = message->id >> 32 == SPOKEI_CONN_MARK;
@@ -304,6 +304,7 @@ static void deliver_probe(struct spokei_conn *conn, const struct spokei_message 
 	learn_codec(conn, message->codec);
 	if (!message->two_way || spokei_conn_unwritable(conn))
 		return;
+	before = spokei_outlet_len(&conn->out);
 	/* A peer that sends heartbeats and does not read gets fewer answers. */
 	if (spokei_outlet_put_control(&conn->out, conn->wire, &conn->link->limits.wire, &answer))
 		return;

@@ -271,8 +271,11 @@ void spokei_link_name(struct spokei_link *link, uint32_t instance)
 		spokei_conn_name(spoke_container_of(node, struct spokei_conn, node));
 }
 
+/* The turn may have begun before the peer wrote, so its time would make the peer's clock seem to be
+ * ahead. */
 bool spokei_conn_note_name(struct spokei_conn *conn, struct spoke_span event)
 {
+	const struct spoke_env *env = spokei_conn_engine(conn)->env;
 	const char *text = event.data;
 	uint64_t instance;
 	uint64_t ms;
@@ -284,7 +287,8 @@ bool spokei_conn_note_name(struct spokei_conn *conn, struct spoke_span event)
 		return false;
 	conn->instance = (uint32_t)instance;
 	conn->instance_ns = ms < UINT64_MAX / NS_PER_MS ? ms * NS_PER_MS : 0;
-	conn->instance_told_ns = spokei_conn_engine(conn)->begin_ns;
+	conn->instance_told_ns = env->now(env->ctx);
+	conn->up->event(conn->up_arg, conn, SPOKEI_LINK_EVENT_NAMED);
 	return true;
 }
 

@@ -868,6 +868,9 @@ static void conn_event(void *arg, struct spokei_conn *conn, enum spokei_link_eve
 	case SPOKEI_LINK_EVENT_WRITABLE:
 		conn_recovered(connector, SPOKE_EVENT_OF_NONE);
 		return;
+	case SPOKEI_LINK_EVENT_NAMED:
+		connector->up->changed(connector->up_arg, connector, SPOKE_OK);
+		return;
 	}
 }
 

@@ -79,8 +79,8 @@ struct spokei_connector_options {
 };
 
 struct spokei_connector_up {
-	/* Called for each new state, and for each new connection in the state CONNECTING; `error`
-	 * is why it waits, else 0. May free the connector. */
+	/* Called for each new state, for each new connection in the state CONNECTING, and when the
+	 * peer has told its instance; `error` is why it waits, else 0. May free the connector. */
 	void (*changed)(void *arg, struct spokei_connector *connector, int error);
 	/* Called for events that users see. May free the connector. May be NULL. */
 	void (*event)(void *arg, const struct spoke_link_event *event);

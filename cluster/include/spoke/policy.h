@@ -19,7 +19,8 @@
  *
  * Some limits hold under every policy. No attempt begins, and none goes on, after the timeout of
  * the call; a ticket has until retry.deadline. A request that
- * may have run is sent again only if the method is idempotent or the policy repeats. The retry
+ * may have run is sent again only if the method is idempotent or the policy repeats, or to the
+ * instance that recognises it; then no other provider counts as able or fresh. The retry
  * budget of a consumer allows 100 retries and a fifth of its calls in any 10 s.
  *
  * A program may define policies of its own.

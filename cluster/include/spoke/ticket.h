@@ -41,7 +41,7 @@ struct spoke_ticket_result {
 	struct spoke_ticket ticket;
 	enum spoke_ticket_settlement settlement;
 	uint32_t attempts;  /* including the first */
-	uint64_t id;        /* the attachment "spoke.id" of its attempts */
+	uint64_t id;        /* the last 16 digits of "spoke.id" in its attempts */
 	uint64_t lasted_ns; /* since the call began */
 	/* The result of the last attempt. If the ticket did not succeed, its error is the reason:
 	 * ECANCELED, ECLOSED, ELIMIT, ETIMEOUT, or that of the last attempt. Filters may have

@@ -24,7 +24,7 @@ TEST(call_answered_at_once_gets_no_ticket)
 	assert_int_equal(call->error, SPOKE_OK);
 	assert_int_equal(call->ticket.handle, 0);
 	assert_int_equal(rig.run_list[0].attempt, 1);
-	assert_int_equal(strlen(rig.run_list[0].id), 16);
+	assert_int_equal(strlen(rig.run_list[0].id), 32);
 }
 
 TEST(returning_provider_settles_ticket)

@@ -249,7 +249,7 @@ TEST(ticket_under_a_held_lease_is_retried)
 	clusterrig_pass(2 * SECOND);
 	assert_int_equal(made->settlement, SPOKE_TICKET_SUCCESS);
 	assert_int_equal(clusterrig.run_list[0].attempt, 2);
-	assert_int_equal(strlen(clusterrig.run_list[0].id), 16);
+	assert_int_equal(strlen(clusterrig.run_list[0].id), 32);
 }
 
 TEST(tickets_of_a_freed_consumer_leave_the_lease)

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls that an instance of a provider recognises when they are repeated: after an attempt that may
+ * have run they are bound to it, because only that instance can tell.
+ */
+#include "cluster/call/caller.h"
+#include "cluster/call/method.h"
+#include "cluster/call/retry.h"
+#include "cluster/endpoints/directory.h"
+#include "cluster/endpoints/endpoint.h"
+#include "cluster/filter/dedupe_table.h"
+#include "transport/conn/conn.h"
+#include "transport/wire/message.h"
+
+#include <string.h>
+
+void spokei_repeat_attach(struct spokei_retry_state *retry, const struct spokei_endpoint *endpoint,
+			  const struct spokei_conn *conn)
+{
+	const struct spokei_call_settings *settings = &retry->call->method->settings;
+
+	/* The last attempt may have used a wire with attachments, and this one may not. */
+	retry->extended_len = 0;
+	if (conn->wire->attachments) {
+		spokei_retry_state_attach(retry, conn,
+					  retry->args.policy->repeats || endpoint->named ||
+						  settings->ids == SPOKEI_IDS_ON);
+	} else {
+		retry->instance = 0;
+	}
+}
+
+int spokei_repeat_pick(const struct spokei_retry_state *retry,
+		       struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
+{
+	const struct spokei_directory *directory = retry->call->method->caller->directory;
+	struct spokei_endpoint *endpoint = spokei_directory_find(directory, retry->bound_to);
+	int error;
+
+	if (endpoint == NULL)
+		return SPOKE_ENOPROVIDER;
+	error = spokei_endpoint_reach(endpoint, retry->instance, ret_conn);
+	if (error)
+		return error;
+	if (endpoint->actives >= directory->settings.actives_max)
+		return SPOKE_EUNAVAILABLE;
+	*ret_endpoint = endpoint;
+	return SPOKE_OK;
+}
+
+void spokei_repeat_bind(struct spokei_retry_state *retry)
+{
+	if (retry->call->method->settings.idempotent || retry->fans_out)
+		return;
+	retry->bound = true;
+	retry->bound_to = retry->tried[retry->tried_count - 1];
+}
+
+bool spokei_repeat_is_unknown(const struct spokei_outcome *outcome)
+{
+	static const char head[] = SPOKEI_DEDUPE_UNKNOWN;
+	struct spoke_span text;
+
+	if (outcome->reply == NULL || outcome->error != SPOKE_EREMOTE)
+		return false;
+	text = outcome->reply->error_text;
+	return text.len >= sizeof(head) - 1 && memcmp(text.data, head, sizeof(head) - 1) == 0;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks repeats of calls at providers that remember requests: who runs them, where they go, and
+ * that nobody forgets what it has to know. */
+#include "tests/sim/oracle.h"
+
+#include <inttypes.h>
+
+static unsigned number_of(const struct sim_world *world, const struct sim_call *call)
+{
+	return (unsigned)sim_number(world, call);
+}
+
+/* --- S56 */
+
+static bool has_key(struct spoke_value map, const char *key)
+{
+	struct spoke_value value;
+
+	return map.len > 0 && spoke_value_get(map, key, &value) == SPOKE_OK;
+}
+
+/* Returns whether the provider has run the call with an id since it started. */
+static bool has_run(const struct sim_provider *provider, const struct sim_call *call)
+{
+	return call->ran[provider->process.number] == provider->starts;
+}
+
+/* Returns whether it surely remembers that. */
+static bool remembers(const struct sim_provider *provider, const struct sim_call *call)
+{
+	uint64_t ran_ns = call->ran_ns[provider->process.number];
+
+	return has_run(provider, call) && provider->plan->dedupe_max == 0 &&
+	       sim_now(&provider->process) < ran_ns + provider->plan->dedupe_ns;
+}
+
+void sim_repeat_runs(struct sim_provider *provider, struct sim_call *call,
+		     const struct spoke_request *request)
+{
+	struct sim_world *world = provider->process.world;
+	struct spoke_value attachments = spoke_request_attachments(request);
+
+	if (provider->plan->dedupe_ns == 0 || !has_key(attachments, "spoke.id") || world->tampered)
+		return;
+	if (remembers(provider, call) ||
+	    (has_run(provider, call) && has_key(attachments, "spoke.repeat")))
+		sim_violation(world, SIM_S56, "call %u is run by p%u again", number_of(world, call),
+			      provider->process.number);
+	call->ran[provider->process.number] = provider->starts;
+	call->ran_ns[provider->process.number] = sim_now(&provider->process);
+}
+
+/* --- S57 */
+
+void sim_repeat_written(struct sim_call *call, const struct sim_stream *stream,
+			const struct sim_frame *frame)
+{
+	struct sim_world *world = stream->world;
+	bool twice = call->by->plan->calls.idempotent;
+	bool refused = call->refusals > call->refusals_then;
+
+	call->refusals_then = call->refusals;
+	if (stream->tampered || world->tampered)
+		return;
+	if (frame->repeat && (twice || frame->instance == 0 || frame->instance != stream->instance))
+		sim_violation(world, SIM_S57,
+			      "call %u is repeated at instance %" PRIx32
+			      " with the mark of %" PRIx32,
+			      number_of(world, call), stream->instance, frame->instance);
+	if (!frame->repeat && call->instance && !twice && !refused && sim_repeats(call))
+		sim_violation(world, SIM_S57, "call %u is repeated without a mark",
+			      number_of(world, call));
+	if (!frame->repeat)
+		call->instance = frame->call_id && stream->named_order &&
+						 call->order > stream->named_order
+					 ? stream->instance
+					 : 0;
+}
+
+/* A request that was half written is seen by nobody. */
+bool sim_may_be_bound(const struct sim_call *call)
+{
+	const struct sim_plan *plan = call->by->process.world->plan;
+
+	for (unsigned i = 0; i < plan->provider_count; i++)
+		if (plan->providers[i].dedupe_ns)
+			return !call->by->plan->calls.idempotent;
+	return false;
+}
+
+/* --- S58 */
+
+bool sim_repeat_answered(const struct sim_provider *provider, const struct sim_call *call,
+			 const struct sim_frame *frame)
+{
+	struct sim_world *world = provider->process.world;
+
+	if (provider->plan->dedupe_ns == 0)
+		return false;
+	if (world->tampered)
+		return true;
+	if (frame->unknown && remembers(provider, call))
+		sim_violation(world, SIM_S58, "p%u does not know call %u, which it has run",
+			      provider->process.number, number_of(world, call));
+	return frame->unknown || has_run(provider, call);
+}
