@@ -712,5 +712,8 @@ void spokei_vfiles_lose(struct spokei_vfiles *files)
 
 void spokei_vfiles_flip(struct spokei_vfiles *files, const char *path, size_t bit)
 {
-	spokei_vdisk_flip(find_file(files, path)->file, bit);
+	struct memfile *found = find_file(files, path);
+
+	SPOKE_ASSERT(found != NULL);
+	spokei_vdisk_flip(found->file, bit);
 }
