@@ -118,7 +118,8 @@ static void end_admin(struct spoke_admin *admin)
 
 void spoke_admin_free(struct spoke_admin *admin)
 {
-	if (admin == NULL || spokei_engine_keeps(admin->engine, "spoke_admin_free()") || admin->freed)
+	if (admin == NULL || spokei_engine_keeps(admin->engine, "spoke_admin_free()") ||
+	    admin->freed)
 		return;
 	admin->freed = true;
 	end_admin(admin);

@@ -322,7 +322,8 @@ static void close_comet(struct spoke_comet *comet)
 
 void spoke_comet_free(struct spoke_comet *comet)
 {
-	if (comet == NULL || spokei_engine_keeps(comet->engine, "spoke_comet_free()") || comet->freed)
+	if (comet == NULL || spokei_engine_keeps(comet->engine, "spoke_comet_free()") ||
+	    comet->freed)
 		return;
 	comet->freed = true;
 	close_comet(comet);

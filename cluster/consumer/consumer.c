@@ -244,7 +244,8 @@ static void consumer_idle(struct spokei_caller *caller)
 
 void spoke_consumer_free(struct spoke_consumer *consumer)
 {
-	if (consumer == NULL || spokei_engine_keeps(consumer->engine, "spoke_consumer_free()") || consumer->freed)
+	if (consumer == NULL || spokei_engine_keeps(consumer->engine, "spoke_consumer_free()") ||
+	    consumer->freed)
 		return;
 	consumer->freed = true;
 	spokei_consumer_close(consumer);

@@ -75,7 +75,8 @@ static void finalise(struct spokei_task *task)
 
 void spoke_leases_free(struct spoke_leases *leases)
 {
-	if (leases == NULL || spokei_engine_keeps(leases->engine, "spoke_leases_free()") || leases->freed)
+	if (leases == NULL || spokei_engine_keeps(leases->engine, "spoke_leases_free()") ||
+	    leases->freed)
 		return;
 	leases->freed = true;
 	spokei_leases_end(leases);
