@@ -343,8 +343,8 @@ SPOKE_API struct spoke_peer spoke_request_from(const struct spoke_request *reque
 
 /* Returns whether the request is abandoned: its caller of spoke has cancelled it or given up, its
  * connection was lost, the provider freed, or its HTTP client got status 504 at the deadline. An
- * answer is dropped. A request that waits for a thread of the pool does not begin. One that `dedupe`
- * remembers is never abandoned once it runs: repeats get its answer. */
+ * answer is dropped. A request that waits for a thread of the pool does not begin. One that
+ * `dedupe` remembers is never abandoned once it runs: repeats get its answer. */
 SPOKE_API bool spoke_request_abandoned(const struct spoke_request *request);
 
 /* --- answering a request. The engine's thread, unless the comment says "any thread". */
