@@ -73,6 +73,7 @@ struct spokei_idle {
 	/* ... and the kernel has taken it. Until then each byte that the kernel takes starts a new
 	 * interval: slow readers have a deadline of their own. */
 	bool handed;
+	uint16_t ahead; /* bytes until the end of the probe in the control queue */
 };
 
 enum spokei_idle_verdict {

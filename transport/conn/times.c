@@ -203,6 +203,7 @@ static int probe(struct spokei_conn *conn)
 	spokei_count(link->engine, SPOKE_STAT_PROBES_WRITTEN);
 	spokei_conn_wrote(conn, spokei_outlet_len(&conn->out) - before);
 	spokei_idle_asked(&conn->idle, link->engine->begin_ns);
+	conn->idle.ahead = (uint16_t)spokei_buffer_len(&conn->out.control);
 	return 0;
 }
 

@@ -433,21 +433,36 @@ static SPOKEI_NOINLINE bool has_passed(struct spokei_conn *conn)
 	return conn->passed != before;
 }
 
+/* Notes for a probe that is queued how many bytes of the control queue were taken. Frames behind
+ * the probe do not count. */
+static SPOKEI_NOINLINE void follow_probe(struct spokei_conn *conn, size_t taken, bool moved)
+{
+	struct spokei_idle *idle = &conn->idle;
+	const uint64_t now_ns = spokei_conn_engine(conn)->settle_ns;
+
+	idle->ahead = (uint16_t)(taken < idle->ahead ? idle->ahead - taken : 0);
+	if (idle->ahead == 0)
+		spokei_idle_handed(idle, now_ns);
+	else if (moved)
+		spokei_idle_moved(idle, now_ns);
+}
+
 /* Notes that the stream has taken `len` bytes. */
 static inline void took(struct spokei_conn *conn, size_t len)
 {
 	struct spokei_link *link = conn->link;
 	struct spoke_engine *engine = link->engine;
 	bool moved = SPOKEI_UNLIKELY(conn->stream.layered) ? has_passed(conn) : len > 0;
+	size_t control;
 	size_t waits;
 
 	spokei_count_by(engine, SPOKE_STAT_BYTES_WRITTEN, len);
 	link->queued -= len;
+	control = spokei_buffer_len(&conn->out.control);
 	spokei_outlet_took(&conn->out, conn->wire, len);
-	if (conn->idle.asked && spokei_buffer_len(&conn->out.control) == 0)
-		spokei_idle_handed(&conn->idle, engine->settle_ns);
-	else if (len > 0 || moved)
-		spokei_idle_moved(&conn->idle, engine->settle_ns);
+	if (SPOKEI_UNLIKELY(conn->idle.asked && !conn->idle.handed))
+		follow_probe(conn, control - spokei_buffer_len(&conn->out.control),
+			     len > 0 || moved);
 	waits = spokei_outlet_len(&conn->out);
 	if (waits == 0) {
 		spokei_spares_return(&engine->spares, &conn->out.out);
