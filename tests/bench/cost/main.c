@@ -48,7 +48,8 @@ struct rig {
 	/* Features beyond the defaults. */
 	bool has_limits;
 	bool has_filters;
-	bool hessian2; /* the serialization of the calls; default msgpack */
+	bool has_dedupe; /* the provider remembers requests, so calls bear ids */
+	bool hessian2;   /* the serialization of the calls; default msgpack */
 	/* Three arguments, packed again for each call; default one that is packed once. */
 	bool by_hand; /* with a builder */
 	bool in_line; /* with SPOKE_ARGS() */
@@ -191,6 +192,7 @@ static void open_server(struct rig *rig)
 	struct spoke_engine_options with = { .env = &rig->server.env };
 
 	options.filter_count = rig->has_filters ? 1 : 0;
+	options.dedupe_ns = rig->has_dedupe ? 600 * SECOND : 0;
 	if (rig->has_limits) {
 		handler.executes = MANY;
 		handler.per_second = MANY;
@@ -298,6 +300,9 @@ int main(int argc, char **argv)
 			 strcmp(argv[i + 1], "filters") == 0)
 			rig.has_filters = true;
 		else if (i + 1 < argc && strcmp(argv[i], "--with") == 0 &&
+			 strcmp(argv[i + 1], "dedupe") == 0)
+			rig.has_dedupe = true;
+		else if (i + 1 < argc && strcmp(argv[i], "--with") == 0 &&
 			 strcmp(argv[i + 1], "hessian2") == 0)
 			rig.hessian2 = true;
 		else if (i + 1 < argc && strcmp(argv[i], "--with") == 0 &&
@@ -309,7 +314,7 @@ int main(int argc, char **argv)
 		else
 			die("usage: bench_cost [--connections N] [--deep N] [--warm CALLS] "
 			    "[--calls CALLS]"
-			    " [--with limits|filters|hessian2|hand|line]");
+			    " [--with limits|filters|dedupe|hessian2|hand|line]");
 	}
 	open_world(&rig);
 	for (uint64_t i = 0; i < rig.connections * deep; i++)

@@ -98,6 +98,7 @@ count_plain() {
 # Compares calls whose arguments are made in place with calls whose arguments a builder packs: the former may
 # not take more instructions.
 check_line() {
+tell_dedupe
 	count_both bench_cost_plain --with hand
 	count_both bench_cost_plain --with line
 	numbers bench_cost_plain-hand bench_cost_plain-line >$work/line
@@ -113,6 +114,13 @@ check_line() {
 			print "SPOKE_ARGS() is more expensive than a builder."
 		exit dearer
 	}' $work/line >&2
+}
+
+# Prints the cost of a call whose repeats a provider recognises: it bears an id, and is remembered.
+tell_dedupe() {
+	count_both bench_cost_plain --with dedupe
+	numbers bench_cost_plain-dedupe | awk -F '\t' '
+		{ printf "dedupe, %d deep: a call takes %.1f instructions\n", $2, $3 }' >&2
 }
 
 # Aligns columns for a reader.
@@ -210,6 +218,7 @@ table)
 check)
 	build bench_cost_plain
 	count_plain
+	tell_dedupe
 	check_line && check_ratchet bench_cost_plain bench_cost_plain-hessian2
 	;;
 update)
@@ -224,6 +233,7 @@ all)
 	count_plain
 	show_table
 	show_features
+	tell_dedupe
 	check_line
 	check_ratchet bench_cost bench_cost_plain bench_cost_plain-hessian2
 	;;
