@@ -103,6 +103,7 @@ struct sim_stream {
 	bool veiled;          /* over TLS: the network does not see the bytes of its ends */
 	bool tampered;        /* bytes to or from the provider were altered on the way */
 	uint32_t instance;    /* that the consumer was told last; 0: none */
+	uint32_t before;      /* ... and the one before that, of the same process */
 	uint64_t named_order; /* sequence number of that */
 	bool clogged;
 	bool over;        /* both ends are closed */
@@ -203,6 +204,9 @@ void sim_repeat_written(struct sim_call *call, const struct sim_stream *stream,
 /* Records that the provider runs a request of the call. */
 void sim_repeat_runs(struct sim_provider *provider, struct sim_call *call,
 		     const struct spoke_request *request);
+
+/* Resets the count of idle turns after a turn in which requests were forgotten. */
+void sim_repeats_turned(struct sim_provider *provider);
 
 /* Returns whether the call may be over because one instance only knows whether it has run. */
 bool sim_may_be_bound(const struct sim_call *call);

@@ -319,6 +319,10 @@ void sim_ask_seen(struct sim_end *end, const struct sim_frame *frame)
 		end->aside = 0;
 		break;
 	case SIM_NAME:
+		sim_note(end->stream->world, "c% is told instance % on connection %",
+			 end->process->number, frame->instance, end->stream->number, 0);
+		if (end->stream->instance != frame->instance)
+			end->stream->before = end->stream->instance;
 		end->stream->instance = frame->instance;
 		end->stream->named_order = ++end->stream->world->order;
 		break;

@@ -3,6 +3,9 @@
  * that nobody forgets what it has to know. */
 #include "tests/sim/oracle.h"
 
+#include "cluster/provider/parts.h"
+#include "cluster/serve/dedupe.h"
+
 #include <inttypes.h>
 
 static unsigned number_of(const struct sim_world *world, const struct sim_call *call)
@@ -58,19 +61,24 @@ void sim_repeat_written(struct sim_call *call, const struct sim_stream *stream,
 	struct sim_world *world = stream->world;
 	bool twice = call->by->plan->calls.idempotent;
 	bool refused = call->refusals > call->refusals_then;
+	/* An attempt whose bytes were stuck is written after later ones. */
+	bool late = call->attempts >> frame->attempt != 0 && frame->attempt > 0;
 
 	call->refusals_then = call->refusals;
 	if (stream->tampered || world->tampered)
 		return;
-	if (frame->repeat && (twice || frame->instance == 0 || frame->instance != stream->instance))
+	/* A request that is queued already may be overtaken by a new name. */
+	if (frame->repeat &&
+	    (twice || frame->instance == 0 ||
+	     (frame->instance != stream->instance && frame->instance != stream->before)))
 		sim_violation(world, SIM_S57,
 			      "call %u is repeated at instance %" PRIx32
 			      " with the mark of %" PRIx32,
 			      number_of(world, call), stream->instance, frame->instance);
-	if (!frame->repeat && call->instance && !twice && !refused && sim_repeats(call))
+	if (!frame->repeat && call->instance && !twice && !refused && !late && sim_repeats(call))
 		sim_violation(world, SIM_S57, "call %u is repeated without a mark",
 			      number_of(world, call));
-	if (!frame->repeat)
+	if (!frame->repeat && !late)
 		call->instance = frame->call_id && stream->named_order &&
 						 call->order > stream->named_order
 					 ? stream->instance
@@ -103,4 +111,15 @@ bool sim_repeat_answered(const struct sim_provider *provider, const struct sim_c
 		sim_violation(world, SIM_S58, "p%u does not know call %u, which it has run",
 			      provider->process.number, number_of(world, call));
 	return frame->unknown || has_run(provider, call);
+}
+
+/* --- memory */
+
+void sim_repeats_turned(struct sim_provider *provider)
+{
+	size_t remembered = provider->provider ? provider->provider->dedupe->table.ids.count : 0;
+
+	if (remembered < provider->remembered)
+		provider->process.idle_wakes = 0;
+	provider->remembered = remembered;
 }

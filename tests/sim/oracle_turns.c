@@ -159,6 +159,8 @@ void sim_turned(struct spokei_world_process *virt)
 		check_retries((struct sim_consumer *)process);
 		sim_leases_turned((struct sim_consumer *)process);
 	}
+	if (sim_is_provider(process))
+		sim_repeats_turned((struct sim_provider *)process);
 	check_spin(process);
 	check_ends(process);
 	sim_books_timers(process);
