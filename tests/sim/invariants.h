@@ -140,7 +140,8 @@
 	  "A consumer cancels only requests that it has written and does not wait for any more, "  \
 	  "each once.")                                                                            \
 	X(S54, oracle_asks,                                                                        \
-	  "A call that begins while a provider has stepped aside is not written to it.")           \
+	  "A call that begins while a provider has stepped aside is not written to it, unless it " \
+	  "is a repeat that only this one can recognise.")                                         \
 	X(S55, registry, "A provider asks to be listed only while it is online.")                  \
 	X(S56, oracle_repeats,                                                                     \
 	  "A provider runs a call once as long as it remembers it, and a marked repeat of a call " \

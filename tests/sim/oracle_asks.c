@@ -97,8 +97,9 @@ static void request_sent(struct sim_end *end, const struct sim_frame *frame)
 		sim_violation(world, SIM_S19,
 			      "call %u is written on connection %u after READONLY was read",
 			      (unsigned)frame->number, stream->number);
-	/* A peer that steps aside and comes back without end is not believed any more. */
-	if (end->aside && end->asides < ASIDES_MAX && call->order > end->aside &&
+	/* A peer that steps aside and comes back without end is not believed any more. A repeat has
+	 * one place only. */
+	if (end->aside && !frame->repeat && end->asides < ASIDES_MAX && call->order > end->aside &&
 	    !stream->tampered) {
 		sim_violation(world, SIM_S54,
 			      "call %u is written on connection %u, whose provider has stepped "
