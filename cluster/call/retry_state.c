@@ -250,12 +250,13 @@ static unsigned char *put_lease(unsigned char *at, struct spoke_lease lease)
 	return put_text(at, print_number(number, spoke_lease_fence(lease), 10, 1));
 }
 
-/* Prints a number in 16 hexadecimal digits, without a NUL. */
-static unsigned char *put_digits(unsigned char *at, uint64_t number)
+/* Writes half of an id, without a NUL. */
+static unsigned char *put_half(unsigned char *at, uint64_t half)
 {
-	for (unsigned shift = 64; shift > 0; shift -= 4)
-		*at++ = (unsigned char)"0123456789abcdef"[number >> (shift - 4) & 15u];
-	return at;
+	char number[ID_TEXT];
+
+	memcpy(at, print_number(number, half, 16, ID_DIGITS / 2), ID_DIGITS / 2);
+	return at + ID_DIGITS / 2;
 }
 
 static unsigned char *put_id(unsigned char *at, const struct spokei_retry_state *retry)
@@ -265,8 +266,8 @@ static unsigned char *put_id(unsigned char *at, const struct spokei_retry_state 
 	at = put_text(at, SPOKEI_DEDUPE_ID);
 	*at++ = 0xd9; /* str, with its length in a byte */
 	*at++ = ID_DIGITS;
-	at = put_digits(at, spokei_siphash(key, &retry->id, sizeof(retry->id)));
-	return put_digits(at, retry->id);
+	at = put_half(at, spokei_siphash(key, &retry->id, sizeof(retry->id)));
+	return put_half(at, retry->id);
 }
 
 static unsigned char *put_attempt(unsigned char *at, const struct spokei_retry_state *retry)
