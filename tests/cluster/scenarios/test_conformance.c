@@ -92,11 +92,13 @@ STAGE_TEST(a_value_of_every_type_comes_back_as_it_was)
 STAGE_TEST(values_of_any_size_come_back)
 {
 	static const size_t sizes[] = { 1, 65536, 1048576 };
+	/* A busy machine takes long for many short reads and writes. */
+	static const struct spoke_call_options options = { .timeout_ns = 60 * SECOND };
 	struct spoke_method *echo = stage_method(stage, "echo");
 
 	for (size_t i = 0; i < LENGTH(sizes); i++) {
 		struct spoke_span args = stage_bin(stage, sizes[i]);
-		struct stage_call *call = stage_call(stage, echo, args);
+		struct stage_call *call = stage_call_with(stage, echo, args, &options);
 
 		assert_int_equal(stage_end_of(stage, call)->error, SPOKE_OK);
 		assert_true(call->same);
