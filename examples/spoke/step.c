@@ -64,11 +64,12 @@ static void answered(struct http_get *get, const char *what, char *body, size_t 
 
 	(void)body;
 	(void)len;
-	if (what)
+	if (what) {
 		step->end = ending_say(get->timed_out  ? VERB_TIMEOUT
 				       : get->answered ? VERB_REMOTE
 						       : VERB_UNREACHABLE,
 				       step->verb, "%s: %s", step->name.text, what);
+	}
 	spoke_engine_stop(step->engine);
 }
 
