@@ -5,6 +5,8 @@
  * serializations take turns, and the time is that of the processor, so other processes disturb
  * little. The program fails if a call fails or has a wrong result.
  */
+#include "tests/bench/common/order.h"
+
 #include <spoke/consumer.h>
 #include <spoke/engine.h>
 #include <spoke/provider.h>
@@ -86,27 +88,11 @@ static void pack_three(struct spoke_builder *builder)
 	spoke_pack_bool(builder, true);
 }
 
-static void pack_object(struct spoke_builder *builder)
-{
-	spoke_pack_object(builder, 5);
-	spoke_pack_text(builder, "item");
-	spoke_pack_text(builder, "a pound of tea");
-	spoke_pack_text(builder, "amount");
-	spoke_pack_i64(builder, 3);
-	spoke_pack_text(builder, "price");
-	spoke_pack_double(builder, 4.25);
-	spoke_pack_text(builder, "customer");
-	spoke_pack_long(builder, INT64_C(123456789012));
-	spoke_pack_text(builder, "paid");
-	spoke_pack_bool(builder, true);
-	spoke_pack_class(builder, "demo.shop.Order");
-}
-
 static void pack_objects(struct spoke_builder *builder)
 {
 	spoke_pack_array(builder, 10);
 	for (unsigned i = 0; i < 10; i++)
-		pack_object(builder);
+		pack_order(builder);
 }
 
 static void pack_map(struct spoke_builder *builder)
@@ -131,7 +117,7 @@ static void pack_bytes(struct spoke_builder *builder)
 
 static const struct shape shapes[] = {
 	{ "text", pack_text, false },     { "three", pack_three, false },
-	{ "object", pack_object, false }, { "objects", pack_objects, false },
+	{ "object", pack_order, false },  { "objects", pack_objects, false },
 	{ "map", pack_map, false },       { "bytes", pack_bytes, false },
 	{ "exception", pack_text, true },
 };

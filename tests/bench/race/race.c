@@ -49,6 +49,8 @@ static const struct contest_entry entries[] = {
 	{ "raw-epoll", &rpc_raw_epoll, "" },
 	{ "spoke-sleep", &rpc_spoke_sleep, "" },
 	{ "spoke-spin", &rpc_spoke_spin, "" },
+	{ "spoke-object", &rpc_spoke_object, "" },
+	{ "raw-shm-spin", &rpc_raw_shm_spin, "" },
 };
 
 /* --- the machine */

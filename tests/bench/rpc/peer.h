@@ -81,6 +81,7 @@ extern const struct rpc_peer rpc_thin_spin;
 extern const struct rpc_peer rpc_raw_epoll; /* the kernel's share of a call */
 extern const struct rpc_peer rpc_spoke_spin;
 extern const struct rpc_peer rpc_spoke_sleep;
+extern const struct rpc_peer rpc_spoke_object; /* Hessian 2 */
 extern const struct rpc_peer rpc_raw_shm_spin;
 extern const struct rpc_peer rpc_spoke_early; /* writes early in each turn */
 extern const struct rpc_peer rpc_spoke_late;  /* ... in none */

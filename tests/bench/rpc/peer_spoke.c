@@ -5,6 +5,7 @@
 #include "peer.h"
 #include "stage.h"
 
+#include "tests/bench/common/order.h"
 #include "tests/support/echo_handler.h"
 
 #include <spoke/base.h>
@@ -36,6 +37,9 @@ struct driver {
 
 /* The environment of all engines of this process; NULL: the host's. */
 static const struct spoke_env *env;
+
+/* Calls send an object in the default body, Hessian 2, in place of a text in MessagePack. */
+static bool sends_object;
 
 /* A call that is kept in flight. */
 struct seat {
@@ -166,10 +170,13 @@ static struct spoke_method *open_method(struct spoke_engine *engine, const struc
 {
 	char url[160];
 	struct spoke_tls_options tls = { .ca = certs_path(plan, "ca.pem") };
-	struct spoke_consumer_options options = { .serialization = SPOKE_SERIALIZATION_MSGPACK,
-						  .url = url,
-						  .tls = tls.ca ? &tls : NULL,
-						  .timeout_ns = TIMEOUT_NS };
+	struct spoke_consumer_options options = {
+		.serialization = sends_object ? SPOKE_SERIALIZATION_HESSIAN2
+					      : SPOKE_SERIALIZATION_MSGPACK,
+		.url = url,
+		.tls = tls.ca ? &tls : NULL,
+		.timeout_ns = TIMEOUT_NS
+	};
 	struct spoke_consumer *consumer;
 	struct spoke_method *method;
 
@@ -192,7 +199,10 @@ static void make_args(struct driver *driver, uint32_t len)
 
 	memset(text, 'x', len);
 	spoke_builder_init(&driver->builder, spoke_host_env(), NULL);
-	spoke_pack_str(&driver->builder, text, len);
+	if (sends_object)
+		pack_order(&driver->builder);
+	else
+		spoke_pack_str(&driver->builder, text, len);
 	must("arguments", spoke_builder_finish(&driver->builder, &driver->args));
 	free(text);
 	cursor = spoke_cursor_bytes(driver->args);
@@ -238,6 +248,12 @@ static void drive(const struct rpc_plan *plan, struct meter *meter)
 		watch_idle(&driver);
 	else
 		must("run", spoke_engine_run(driver.engine));
+}
+
+static void drive_object(const struct rpc_plan *plan, struct meter *meter)
+{
+	sends_object = true;
+	drive(plan, meter);
 }
 
 static void drive_early(const struct rpc_plan *plan, struct meter *meter)
@@ -298,6 +314,14 @@ const struct rpc_peer rpc_spoke_sleep = {
 	.spin_ns = SPOKE_ENGINE_SPIN_OFF,
 	.is_spun_only = true,
 	.has_shm = true,
+};
+
+const struct rpc_peer rpc_spoke_object = {
+	.name = "spoke-object",
+	.serve = serve,
+	.drive = drive_object,
+	.note = "sends an object of 5 fields in Hessian 2, whatever the pattern's length",
+	.is_spun_only = true,
 };
 
 const struct rpc_peer rpc_spoke_early = {
