@@ -27,9 +27,11 @@ struct block {
 	struct spoke_admin admin;
 	char own_token[SPOKEI_TOKEN_MAX + 1];     /* of the options, or a random one */
 	struct spokei_credential_set credentials; /* ... of a file */
-	struct spokei_config_user file;           /* reads the files of token and TLS again */
-	struct spokei_kept_values *code;          /* the path of the file of the token; or NULL */
-	struct spokei_settings keys;              /* of TLS in [provider]; without TLS unused */
+	const struct spokei_credentials
+		*of_file;                /* its token, if has_token; NULL: no file can be */
+	struct spokei_config_user file;  /* reads the files of token and TLS again */
+	struct spokei_kept_values *code; /* the path of the file of the token; or NULL */
+	struct spokei_settings keys;     /* of TLS in [provider]; without TLS unused */
 };
 
 static struct block *block_of(struct spoke_admin *admin)
@@ -279,27 +281,37 @@ static int copy_texts(struct spoke_admin *admin, const struct spoke_admin_option
 	return SPOKE_OK;
 }
 
+/* The token of the page's own is used while no file sets one. */
+static void use_token(struct spoke_admin *admin)
+{
+	const struct spokei_credentials *of_file = block_of(admin)->of_file;
+
+	admin->token = of_file && of_file->has_token ? of_file->token : block_of(admin)->own_token;
+}
+
 /* Streams that need the token begin again, with the new one. */
 static void token_changed(void *arg)
 {
 	struct spoke_admin *admin = arg;
 
+	use_token(admin);
 	if (block_of(admin)->credentials.new_text && admin->token_reads)
 		spokei_http_server_drain(&admin->http);
 }
 
-/* Reads the token from its file, which a look each minute and reloads of the settings file read
- * again, as they read the files of TLS. */
+/* Reads the token from the file that the options or [engine] name. A look each minute and reloads
+ * of the settings file read it again, as they read the files of TLS. */
 static int read_token_file(struct spoke_admin *admin)
 {
 	const struct spokei_credential_section section = { .section = SPOKEI_IN_ENGINE,
 							   .has_options = true };
 	struct spokei_credential_set *set = &block_of(admin)->credentials;
-	const struct spokei_credentials *credentials;
 	struct spokei_key_values code = { .of = { 0 } };
 	int error;
 
-	spokei_keys_put_text(&code, SPOKEI_KEY_TOKEN_FILE, admin->token_file, SPOKEI_FROM_CODE, 0);
+	if (admin->token_file)
+		spokei_keys_put_text(&code, SPOKEI_KEY_ADMIN_TOKEN_FILE, admin->token_file,
+				     SPOKEI_FROM_CODE, 0);
 	error = spokei_keys_keep(admin->engine->env, &code, &block_of(admin)->code);
 	if (error)
 		return error;
@@ -311,28 +323,29 @@ static int read_token_file(struct spoke_admin *admin)
 	error = spokei_credentials_init(set, admin->engine, &block_of(admin)->file,
 					block_of(admin)->code, NULL);
 	if (error == SPOKE_OK)
-		error = spokei_credentials_add(set, &section, &credentials);
-	if (error)
-		return error;
-	admin->token = credentials->token;
-	block_of(admin)->file.credentials = set;
-	return SPOKE_OK;
+		error = spokei_credentials_add(set, &section, &block_of(admin)->of_file);
+	if (error == SPOKE_OK)
+		block_of(admin)->file.credentials = set;
+	return error;
 }
 
+/* The page has joined its settings file. */
 static int make_token(struct spoke_admin *admin, const char *given)
 {
+	const bool has_file = admin->token_file || block_of(admin)->file.config;
 	char *own = block_of(admin)->own_token;
+	int error = SPOKE_OK;
 
 	_Static_assert(SPOKEI_TOKEN_MAX + 1 >= SPOKEI_HTTP_NONCE, "a made token fits");
 	_Static_assert(SPOKEI_TOKEN_MAX >= TOKEN_MAX, "and a given one");
-	if (admin->token_file)
-		return read_token_file(admin);
-	admin->token = own;
 	if (given)
 		memcpy(own, given, strlen(given) + 1);
 	else
 		spokei_http_make_nonce(admin->engine->env, own);
-	return SPOKE_OK;
+	if (has_file && !given)
+		error = read_token_file(admin);
+	use_token(admin);
+	return error;
 }
 
 static int join_file(struct spoke_admin *admin, struct spoke_config *config)
@@ -455,6 +468,8 @@ static int open_admin(struct spoke_admin *admin, const struct spoke_address *add
 		error = secure(admin, with);
 	if (error == SPOKE_OK)
 		error = join_file(admin, with->config);
+	if (error == SPOKE_OK)
+		error = make_token(admin, with->token);
 	if (error == SPOKE_OK && !spokei_admin_arm(admin, &admin->sample, SPOKEI_ADMIN_SAMPLE_NS))
 		error = SPOKE_ELIMIT;
 	if (error)
@@ -507,8 +522,6 @@ static int admin_new(struct spoke_engine *engine, const struct spoke_admin_optio
 	spokei_buffer_init(&admin->body, engine->env, SPOKEI_ADMIN_BODY_MAX);
 	spokei_history_init(&admin->history, engine);
 	error = copy_texts(admin, with);
-	if (error == SPOKE_OK)
-		error = make_token(admin, with->token);
 	if (error == SPOKE_OK)
 		error = open_admin(admin, &address, with);
 	if (error) {

@@ -374,8 +374,8 @@ static bool is_trusted(struct spokei_http_conn *conn, const struct spokei_http_r
 	if (!spokei_guard_token(request->authorization, spokei_admin_of(conn)->token)) {
 		spokei_http_respond_text(
 			conn, 401, NULL,
-			"This requires \"Authorization: Bearer TOKEN\", with the token that "
-			"the program printed when it opened this page.");
+			"This requires \"Authorization: Bearer TOKEN\", with the page's token: "
+			"that of the file admin.token.file, or else of spoke_admin_token().");
 		return false;
 	}
 	return true;

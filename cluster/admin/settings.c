@@ -131,7 +131,7 @@ static bool is_of_requests(enum spokei_key key)
 static bool is_of_programs(enum spokei_key key)
 {
 	return key == SPOKEI_KEY_LISTEN || key == SPOKEI_KEY_COMET_LISTEN ||
-	       key == SPOKEI_KEY_ADMIN;
+	       key == SPOKEI_KEY_ADMIN || key == SPOKEI_KEY_ADMIN_TOKEN_FILE;
 }
 
 static bool has_key(const struct owner *owner, enum spokei_key key)

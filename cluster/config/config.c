@@ -315,8 +315,7 @@ static void run_reading(struct spokei_config_reading *reading)
 	for (size_t i = 0; i < reading->file.entry_count; i++) {
 		const struct spokei_config_entry *entry = &reading->file.entries[i];
 
-		if (entry->key == SPOKEI_KEY_TOKEN_FILE ||
-		    entry->key == SPOKEI_KEY_ACCESS_SECRET_FILE)
+		if (spokei_credentials_is_path(entry->key))
 			spokei_secret_files_add(&reading->secrets, entry->text);
 	}
 	spokei_secret_files_read(&reading->secrets);

@@ -115,6 +115,20 @@ void spokei_secret_files_fini(struct spokei_secret_files *files)
 	files->count = 0;
 }
 
+/* Keys whose value is the path of such a file. */
+static const enum spokei_key paths[] = { SPOKEI_KEY_TOKEN_FILE, SPOKEI_KEY_ADMIN_TOKEN_FILE,
+					 SPOKEI_KEY_ACCESS_SECRET_FILE };
+
+#define PATHS (sizeof(paths) / sizeof(paths[0]))
+
+bool spokei_credentials_is_path(enum spokei_key key)
+{
+	for (unsigned i = 0; i < PATHS; i++)
+		if (paths[i] == key)
+			return true;
+	return false;
+}
+
 /* --- events */
 
 static const char both[] = "set either token or token.file";
@@ -197,6 +211,13 @@ static const char *text_of(const struct source *source, enum spokei_key key)
 
 	return spokei_config_text(source->set->user->config, section->kind,
 				  spokei_span(section->name, section->name_len), key);
+}
+
+/* Returns the key of the file of tokens in a section. */
+static enum spokei_key token_file_of(const struct section *section)
+{
+	return section->kind == SPOKEI_IN_ENGINE ? SPOKEI_KEY_ADMIN_TOKEN_FILE
+						 : SPOKEI_KEY_TOKEN_FILE;
 }
 
 /* Returns why a file cannot be read; `text` is room for it. */
@@ -294,18 +315,18 @@ static int read_token_list(const struct source *source, const char *list,
 static int read_token_file(const struct source *source, const char *path,
 			   struct spokei_credentials *ret)
 {
+	const char *key = spokei_keys_name(token_file_of(source->section));
 	char bytes[FILE_MAX];
 	struct spoke_span lines;
 	struct spoke_span first;
 	const char *why;
-	int error = read_file(source, "token.file", path, bytes, &lines);
+	int error = read_file(source, key, path, bytes, &lines);
 
 	if (error == SPOKE_OK) {
 		why = spokei_tokens_read_lines(&ret->tokens, lines, &first);
 		why = take_tokens(source, why, first, ret);
 		if (why)
-			error = refuse_file(source->set->engine, SPOKE_EINVAL, "token.file", path,
-					    why);
+			error = refuse_file(source->set->engine, SPOKE_EINVAL, key, path, why);
 	}
 	spokei_secret_wipe(bytes, sizeof(bytes));
 	return error;
@@ -323,7 +344,8 @@ static void copy_tokens(const struct spokei_credentials *from, struct spokei_cre
 static int read_token(const struct source *source, struct spokei_credentials *ret)
 {
 	const char *list = source->section->has_options ? source->set->token : NULL;
-	const char *path = own_text(source, SPOKEI_KEY_TOKEN_FILE);
+	const enum spokei_key file = token_file_of(source->section);
+	const char *path = own_text(source, file);
 
 	if (source->section->has_options && source->set->same_token) {
 		copy_tokens(&source->section->of, ret);
@@ -331,7 +353,7 @@ static int read_token(const struct source *source, struct spokei_credentials *re
 	}
 	if (list == NULL && path == NULL) {
 		list = text_of(source, SPOKEI_KEY_TOKEN);
-		path = text_of(source, SPOKEI_KEY_TOKEN_FILE);
+		path = text_of(source, file);
 	}
 	if (list && path)
 		return refuse(source->set->engine, SPOKE_EINVAL, "token", both);
@@ -571,12 +593,10 @@ struct spokei_credential_watch {
 	uint64_t print;                   /* of the content in use; 0: not known */
 };
 
-static const enum spokei_key paths[] = { SPOKEI_KEY_TOKEN_FILE, SPOKEI_KEY_ACCESS_SECRET_FILE };
-
 void spokei_credentials_name_files(const struct spokei_credential_set *set,
 				   struct spokei_secret_files *files)
 {
-	for (unsigned i = 0; i < 2; i++)
+	for (unsigned i = 0; i < PATHS; i++)
 		spokei_secret_files_add(files, text_of_code(set, paths[i]));
 }
 
@@ -589,7 +609,7 @@ static unsigned list_files(const struct spokei_credential_set *set,
 
 	if (files)
 		spokei_credentials_name_files(set, files);
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < PATHS; i++) {
 		count += text_of_code(set, paths[i]) != NULL;
 		for (struct spoke_list *node = all->next; node != all; node = node->next) {
 			const struct source source = { .set = set, .section = section_at(node) };

@@ -48,6 +48,9 @@ struct spokei_secret_files {
 	unsigned count;
 };
 
+/* Returns whether the value of a key is the path of such a file. */
+bool spokei_credentials_is_path(enum spokei_key key);
+
 void spokei_secret_files_init(struct spokei_secret_files *files, const struct spoke_env *env);
 
 /* Adds a path, which is copied; NULL is none. A file without memory, or beyond the 256th, is read

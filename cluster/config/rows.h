@@ -570,6 +570,9 @@ SETTING(LOG, "log", NAME, ENGINE,
 SETTING(ADMIN, "admin", TEXT, ENGINE,
 	"address of the admin page; https:// before it: over TLS, as [provider]",
 	RANGE(1, TEXT_MAX), CHECK(check_admin))
+SETTING(ADMIN_TOKEN_FILE, "admin.token.file", TEXT, ENGINE,
+	"file with the token that the page's actions need; its group and others must not read it",
+	LIVE, RANGE(1, TEXT_MAX), PRESET_TEXT("a random token"))
 
 /* clang-format on */
 #undef SETTING

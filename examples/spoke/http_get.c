@@ -136,6 +136,7 @@ static void look(struct http_get *get, bool over)
 	get->answer[get->len] = '\0';
 	what = http_answer_read(get->answer, get->len, over, &body, &len);
 	get->answered = strncmp(get->answer, "HTTP/1.", 7) == 0;
+	get->refused = get->answered && strncmp(get->answer + 8, " 401", 4) == 0;
 	if (what)
 		finish(get, *what ? what : NULL, body, len);
 }

@@ -20,6 +20,7 @@ struct http_get {
 	bool open;
 	bool connecting;
 	bool timed_out; /* the error is a timeout */
+	bool refused;   /* the error is that the page requires another token, or one */
 	bool answered;  /* the error, if any, is in the answer of an HTTP server */
 	char request[1024];
 	size_t sent;

@@ -48,6 +48,7 @@ enum {
 	CA,
 	CONFIG,
 	ADMIN,
+	ADMIN_TOKEN_FILE,
 	QUIET,
 };
 
@@ -82,6 +83,9 @@ static const struct option_row rows[] = {
 	[ADMIN] = { "admin", 0, "ADDRESS",
 		    "serve the live page there, e.g. 127.0.0.1:9090; https:// before it: over "
 		    "TLS" },
+	[ADMIN_TOKEN_FILE] = { "admin-token-file", 0, "FILE",
+			       "file with the token of the page, with mode 600, for spoke "
+			       "offline" },
 	[QUIET] = { "quiet", 'q', NULL, "print addresses, errors and reloads only" },
 };
 
@@ -120,6 +124,7 @@ struct server {
 	const char *config_path;
 	struct spoke_config *config;
 	const char *admin_listen;
+	const char *admin_token_file;
 	struct spoke_admin *admin;
 	bool admin_secures; /* the page is served over TLS */
 	struct spoke_engine *engine;
@@ -282,6 +287,7 @@ static int open_admin(struct server *server)
 {
 	struct spoke_admin_options options = {
 		.listen = server->admin_listen,
+		.token_file = server->admin_token_file,
 		.name = server->services[0],
 		.number = (uint64_t)getpid(),
 		.config = server->config,
@@ -446,6 +452,9 @@ static bool take_option(struct server *server, int row, const struct options *op
 		return true;
 	case ADMIN:
 		server->admin_listen = options->value;
+		return true;
+	case ADMIN_TOKEN_FILE:
+		server->admin_token_file = options->value;
 		return true;
 	case QUIET:
 	default:

@@ -32,7 +32,8 @@ static const struct usage offline_usage = {
 	"offline",
 	"ADDRESS",
 	"Asks the admin page at this address to take the providers of its process aside: they\n"
-	"leave the registry, consumers prefer others, and requests are still answered.",
+	"leave the registry, consumers prefer others, and requests are still answered.\n"
+	"The token is that of [engine] admin.token.file there, or of serve --admin-token-file.",
 	rows,
 	sizeof(rows) / sizeof(rows[0]),
 	"  spoke offline --token-file /run/orders/token 127.0.0.1:9090",
@@ -64,6 +65,12 @@ static void answered(struct http_get *get, const char *what, char *body, size_t 
 
 	(void)body;
 	(void)len;
+	if (get->refused) {
+		what = *step->token ? "the page has another token: that of the file which its "
+				      "process has as admin.token.file"
+				    : "the page requires its token; write --token-file FILE, with "
+				      "the file which its process has as admin.token.file";
+	}
 	if (what) {
 		step->end = ending_say(get->timed_out  ? VERB_TIMEOUT
 				       : get->answered ? VERB_REMOTE

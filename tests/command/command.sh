@@ -283,10 +283,15 @@ faults() {
 	finish TERM
 
 	rm "$work/log"
-	"$spoke" serve -q --port 0 --admin "unix:$work/page" >"$work/log" &
+	(umask 077 && echo correct-horse >"$work/token" && echo battery-staple >"$work/other")
+	"$spoke" serve -q --port 0 --admin "unix:$work/page" --admin-token-file "$work/token" >"$work/log" &
 	pid=$!
 	started="$started $pid"
 	await "^admin page at unix:$work/page" "$work/log"
+	run 1 '' '*requires its token; write --token-file FILE, *' offline "unix:$work/page"
+	run 1 '' '*has another token: *admin.token.file' offline --token-file "$work/other" "unix:$work/page"
+	run 0 '' '' offline --token-file "$work/token" "unix:$work/page"
+	run 0 '' '' online --token correct-horse "unix:$work/page"
 	finish TERM
 
 	rm "$work/log"
@@ -774,6 +779,8 @@ verbs() {
 	run 1 '' '*wrong:2: url = file://relative: the path must be absolute*' config --check "$work/wrong"
 	printf '[service.a.B]\ntoken.file = %s/none\n' "$work" >"$work/wrong"
 	run 1 '' '*token.file = *none: *' config --check "$work/wrong"
+	printf '[engine]\nadmin = 127.0.0.1:1\nadmin.token.file = %s/none\n' "$work" >"$work/wrong"
+	run 1 '' '*admin.token.file = *none: *' config --check "$work/wrong"
 	printf '[engine]\nadmin = https://127.0.0.1:1\n' >"$work/wrong"
 	run 1 '' '*tls.cert*' config --check "$work/wrong"
 	printf '[provider]\naccess.log = %s/none/log\n' "$work" >"$work/wrong"

@@ -8,8 +8,8 @@
  *     /events    the same data as a stream (text/event-stream), twice a second
  *     /metrics   counters and gauges in Prometheus' text format
  *     /live      for probes: 200
- *     /ready     for probes: 200, or 503 while the engine drains or a provider does not listen;
- *                /ready/consumers also requires an endpoint of each consumer
+ *     /ready     for probes: 200, or 503 while the engine drains, or a provider does not listen or
+ * is offline; /ready/consumers also requires an endpoint of each consumer
  *
  * The server is off unless a program creates it, and listens on a port of its own. Every client
  * that reaches the port may read, so bind it to loopback, ask for certificates or the token, or put
@@ -50,7 +50,8 @@ struct spoke_admin_options {
 	const char *name;  /* display name of this process, e.g. "provider 1"; NULL: "spoke" */
 	uint64_t number;   /* process id to display (getpid()); 0: none */
 	const char *token; /* required by POST in the header "Authorization: Bearer TOKEN".
-			    * NULL: 128 random bits as hex; see spoke_admin_token() */
+			    * NULL: that of the file, else 128 random bits as hex; see
+			    * spoke_admin_token() */
 	const struct spoke_admin_action *actions; /* borrowed for the call */
 	size_t action_count;                      /* at most 16 */
 	uint32_t viewers_max; /* viewers at a time; further ones are closed. Three quarters may be
@@ -61,8 +62,8 @@ struct spoke_admin_options {
 	const char *hosts;    /* additional host names, without ports, for scrapers and proxies,
 			       * e.g. "orders,orders.example"; NULL: none */
 	/* A file with the token, 8 to 256 visible ASCII characters, which only its owner may read;
-	 * not with `token`. It is read again when a look each minute finds it changed. NULL: none.
-	 */
+	 * not with `token`. It is read again when a look each minute finds it changed. NULL:
+	 * [engine] admin.token.file of `config`, if that is set. */
 	const char *token_file;
 	/* Every request needs the token, so a browser needs a proxy that adds it. Only /live and
 	 * the two paths of /ready do not, and clients that have proven a name by a certificate
@@ -71,8 +72,8 @@ struct spoke_admin_options {
 	/* The page is served over TLS, as a provider's; with `ca`, clients have to show a
 	 * certificate unless `verify` says otherwise. Borrowed for the call. NULL: plain HTTP. */
 	const struct spoke_tls_options *tls;
-	/* Reloads of this config read `token_file` and the files of `tls` again, and take them with
-	 * all the rest or not at all. NULL: none. */
+	/* Has the file of the token. Reloads read it and the files of `tls` again, and take them
+	 * with all the rest or not at all. NULL: none. */
 	struct spoke_config *config;
 };
 

@@ -41,7 +41,7 @@ _spoke() {
 	esac
 	case $verb in
 	call) options="--timeout --retries --idempotent --cluster --attachment --data --wire --types --generic --serialization --version --group --wait --token --token-file --token-plain --tls --cert --key --ca --peer --config --notify --json --verbose --plain --help" ;;
-	serve) options="--service --version --group --port --registry --advertise --heartbeat --weight --delay --drop-rate --freeze-after --token --token-file --tls --cert --key --ca --config --admin --quiet --plain --help" ;;
+	serve) options="--service --version --group --port --registry --advertise --heartbeat --weight --delay --drop-rate --freeze-after --token --token-file --tls --cert --key --ca --config --admin --admin-token-file --quiet --plain --help" ;;
 	bench) options="--concurrency --rate --calls --duration --warm-up --connections --size --data --timeout --wire --token --token-file --token-plain --tls --cert --key --ca --peer --json --quiet --plain --help" ;;
 	ping) options="--count --interval --timeout --heartbeat --service --wire --token --token-file --token-plain --tls --cert --key --ca --peer --quiet --json --plain --help" ;;
 	top) options="--interval --count --once --settings --plain --help" ;;

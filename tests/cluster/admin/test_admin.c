@@ -10,6 +10,7 @@
 #include "tests/support/test.h"
 #include "transport/http/request.h"
 
+#include <spoke/config.h>
 #include <spoke/consumer.h>
 #include <spoke/provider.h>
 
@@ -245,6 +246,46 @@ TEST(invalid_options_are_rejected)
 	assert_int_equal(strlen(spoke_admin_token(admin)), 32);
 	assert_memory_equal(spoke_admin_address(admin), "127.0.0.1:", 10);
 	spoke_admin_free(NULL);
+}
+
+/* Makes a page whose token [engine] of a file sets. */
+static struct spoke_config *page_of_file(const char *text)
+{
+	struct spoke_admin_options options = adminrig_options();
+	const struct spoke_env *env = rig.engine->env;
+	struct spoke_config *config;
+
+	spoke_admin_free(rig.admin);
+	rig.admin = NULL;
+	adminrig_run(10 * MS);
+	spokei_vfiles_put(rig.world.files, "a.conf", text);
+	assert_int_equal(spoke_config_load(env, "a.conf", NULL, NULL, &config), SPOKE_OK);
+	options.token = NULL;
+	options.config = config;
+	assert_int_equal(spoke_admin_new(rig.engine, &options, &rig.admin), SPOKE_OK);
+	return config;
+}
+
+TEST(token_of_the_page_is_that_of_the_settings_file)
+{
+	struct spoke_config *config;
+	char own[64];
+
+	spokei_vfiles_put(rig.world.files, "token", "correct-horse\n");
+	config = page_of_file("[engine]\nadmin.token.file = token\n");
+	assert_string_equal(spoke_admin_token(rig.admin), "correct-horse");
+	/* A look finds the changed file. */
+	spokei_vfiles_put(rig.world.files, "token", "battery-staple\n");
+	adminrig_run(61000 * MS);
+	assert_string_equal(spoke_admin_token(rig.admin), "battery-staple");
+	spokei_vfiles_put(rig.world.files, "a.conf", "[engine]\n");
+	assert_int_equal(spoke_config_reload(config, NULL, NULL), SPOKE_OK);
+	assert_int_equal(strlen(spoke_admin_token(rig.admin)), 32);
+	(void)snprintf(own, sizeof(own), "%s", spoke_admin_token(rig.admin));
+	spokei_vfiles_put(rig.world.files, "a.conf", "[engine]\nadmin.token.file = none\n");
+	assert_int_not_equal(spoke_config_reload(config, NULL, NULL), SPOKE_OK);
+	assert_string_equal(spoke_admin_token(rig.admin), own);
+	spoke_config_free(config);
 }
 
 TEST(token_comes_from_a_file_and_may_be_needed_to_read)

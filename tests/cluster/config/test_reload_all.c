@@ -190,6 +190,7 @@ static const struct {
 	{ SPOKEI_KEY_LEASE_PASSWORD, "open" },
 	{ SPOKEI_KEY_LEASE_SENTINEL_PASSWORD, "sesame" },
 	{ SPOKEI_KEY_LISTEN, "dubbo://127.0.0.1:20881" },
+	{ SPOKEI_KEY_ADMIN_TOKEN_FILE, "token" },
 	{ SPOKEI_KEY_ADMIN, "https://127.0.0.1:9091" },
 	{ SPOKEI_KEY_COMET_LISTEN, "127.0.0.1:8081" },
 	{ SPOKEI_KEY_COMET_PAGE, "page.html" },
@@ -638,6 +639,8 @@ static void see_page(const struct cast *cast, struct sight *sight)
 	const struct spoke_admin *page = cast->page;
 
 	add(sight, SPOKEI_KEY_ADMIN, OF_ENGINE, print_of_text(spoke_admin_address(page)));
+	/* A random token differs from one start to the next. */
+	add(sight, SPOKEI_KEY_ADMIN_TOKEN_FILE, OF_ENGINE, strcmp(page->token, "third-token") == 0);
 	add(sight, SPOKEI_KEY_HANDSHAKE_TIMEOUT, OF_PAGE, page->http.limits.open_ns);
 	see_tls(sight, OF_PAGE, page->tls);
 }
