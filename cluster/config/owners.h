@@ -47,24 +47,29 @@ struct spokei_call_settings {
 	uint32_t per_second; /* 0: no limit */
 };
 
+/* When an endpoint is ejected. */
+struct spokei_eject_rule {
+	uint32_t failures; /* consecutive; 0: never ejected */
+	uint32_t errors;   /* percent of the attempts of an interval; 0: never ejected for that */
+	uint64_t first_ns; /* duration of the first ejection, with 20 % jitter */
+	uint64_t interval_ns;
+	uint32_t calls;   /* attempts that an interval has at least, before it is judged */
+	uint32_t latency; /* times the mean of the others; 0: never ejected for that */
+};
+
 /* Settings of a directory. */
 struct spokei_directory_settings {
 	const char *service; /* the texts outlive the directory */
 	const char *version; /* "*": any */
 	const char *group;
-	uint32_t connections;    /* to each endpoint; 0: 1 */
-	uint32_t actives_max;    /* attempts in flight to one endpoint; 0: no limit */
-	uint32_t endpoints_max;  /* of a registry's list */
-	uint32_t eject_failures; /* consecutive failures that eject an endpoint; 0: never */
-	uint64_t eject_ns;       /* duration of the first ejection; later ones last longer */
-	uint32_t eject_errors;   /* percent of failures that ejects one; 0: never */
-	uint32_t eject_calls;    /* attempts that are needed for this or the next */
-	uint64_t eject_interval_ns;
-	uint32_t eject_latency; /* times the mean of the others that ejects one; 0: never */
-	uint32_t eject_share;   /* percent of the endpoints that these two eject at most */
-	bool lazy;              /* connect on the first call */
-	bool local_path;        /* connect to providers of this host by their paths */
-	bool protects;          /* ignore a list without any endpoint */
+	uint32_t connections;   /* to each endpoint; 0: 1 */
+	uint32_t actives_max;   /* attempts in flight to one endpoint; 0: no limit */
+	uint32_t endpoints_max; /* of a registry's list */
+	struct spokei_eject_rule eject;
+	uint32_t eject_share; /* percent of the endpoints that errors and latency eject at most */
+	bool lazy;            /* connect on the first call */
+	bool local_path;      /* connect to providers of this host by their paths */
+	bool protects;        /* ignore a list without any endpoint */
 };
 
 #endif

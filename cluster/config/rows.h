@@ -150,26 +150,26 @@ SETTING(SHM_RING, "shm.ring", SIZE, CONSUMER,
 SETTING(EJECT_FAILURES, "eject.failures", COUNT, CONSUMER,
 	"consecutive failures that eject a provider; 0: never",
 	LIVE, RANGE(0, 1000000), PRESET(5),
-	FIELDS(AT(DIRECTORY, eject_failures)))
+	FIELDS(AT(DIRECTORY, eject.failures)))
 SETTING(EJECT_TIME, "eject.time", DURATION, CONSUMER, "duration of the first ejection",
 	LIVE, RANGE(SPOKEI_PERIOD_MIN_NS, NS_PER_H), PRESET(10 * NS_PER_S),
-	FIELDS(AT(DIRECTORY, eject_ns)))
+	FIELDS(AT(DIRECTORY, eject.first_ns)))
 SETTING(EJECT_ERRORS, "eject.errors", COUNT, CONSUMER,
 	"percentage of failures in eject.interval that ejects a provider; 0: none does",
 	LIVE, RANGE(0, 100), PRESET(50),
-	FIELDS(AT(DIRECTORY, eject_errors)))
+	FIELDS(AT(DIRECTORY, eject.errors)))
 SETTING(EJECT_LATENCY, "eject.latency", COUNT, CONSUMER,
 	"a provider is ejected that takes this many times as long as the others; 0: none is",
 	LIVE, RANGE(0, 1000),
-	FIELDS(AT(DIRECTORY, eject_latency)))
+	FIELDS(AT(DIRECTORY, eject.latency)))
 SETTING(EJECT_CALLS, "eject.calls", COUNT, CONSUMER,
 	"attempts in eject.interval before errors and latency eject a provider",
 	LIVE, RANGE(1, 1000000), PRESET(20),
-	FIELDS(AT(DIRECTORY, eject_calls)))
+	FIELDS(AT(DIRECTORY, eject.calls)))
 SETTING(EJECT_INTERVAL, "eject.interval", DURATION, CONSUMER,
 	"interval in which errors and attempts are counted",
 	LIVE, RANGE(SPOKEI_PERIOD_MIN_NS, NS_PER_H), PRESET(10 * NS_PER_S),
-	FIELDS(AT(DIRECTORY, eject_interval_ns)))
+	FIELDS(AT(DIRECTORY, eject.interval_ns)))
 SETTING(EJECT_SHARE, "eject.share", COUNT, CONSUMER,
 	"percentage of the providers, at least one, that errors and latency eject at once",
 	LIVE, RANGE(1, 100), PRESET(30),

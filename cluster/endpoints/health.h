@@ -6,6 +6,8 @@
 #ifndef SPOKEI_CLUSTER_ENDPOINTS_HEALTH_H
 #define SPOKEI_CLUSTER_ENDPOINTS_HEALTH_H
 
+#include "cluster/config/owners.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -74,15 +76,6 @@ static inline uint64_t spokei_score_mean(const struct spokei_score *score, uint6
  */
 
 #define SPOKEI_EJECT_CAP_NS UINT64_C(300000000000)
-
-struct spokei_eject_rule {
-	uint32_t failures; /* consecutive; 0: never ejected */
-	uint64_t first_ns; /* duration of the first ejection, with 20 % jitter */
-	uint32_t errors;   /* percent of the attempts of an interval; 0: never ejected for that */
-	uint32_t calls;    /* attempts that an interval has at least, before it is judged */
-	uint64_t interval_ns;
-	uint32_t latency; /* times the mean of the others; 0: never ejected for that */
-};
 
 /* The attempts of an interval. Zero-initialised: none has begun. */
 struct spokei_eject_window {

@@ -21,20 +21,6 @@
 
 /* --- outliers */
 
-static struct spokei_eject_rule rule_of(const struct spokei_directory *directory)
-{
-	const struct spokei_directory_settings *settings = &directory->settings;
-
-	return (struct spokei_eject_rule){
-		.failures = settings->eject_failures,
-		.first_ns = settings->eject_ns,
-		.errors = settings->eject_errors,
-		.calls = settings->eject_calls,
-		.interval_ns = settings->eject_interval_ns,
-		.latency = settings->eject_latency,
-	};
-}
-
 /* Returns a random number, which may be predictable. */
 static uint64_t dice_of(struct spokei_directory *directory)
 {
@@ -93,7 +79,7 @@ static uint64_t ejected_ms(const struct spokei_endpoint *endpoint)
 static void judge_latency(struct spokei_directory *directory, struct spokei_endpoint *endpoint,
 			  uint64_t mean_ns)
 {
-	const struct spokei_eject_rule rule = rule_of(directory);
+	const struct spokei_eject_rule *rule = &directory->settings.eject;
 	const struct spokei_means *last = &directory->means;
 	uint64_t others_ns = 0;
 
@@ -101,9 +87,9 @@ static void judge_latency(struct spokei_directory *directory, struct spokei_endp
 		return;
 	if (last->count > 1 && last->sum_ns > mean_ns)
 		others_ns = (last->sum_ns - mean_ns) / (last->count - 1);
-	if (!spokei_eject_slow(&endpoint->eject, &rule, count_ended(endpoint), mean_ns, others_ns,
+	if (!spokei_eject_slow(&endpoint->eject, rule, count_ended(endpoint), mean_ns, others_ns,
 			       directory->engine->begin_ns) ||
-	    !eject_outlier(directory, endpoint, &rule))
+	    !eject_outlier(directory, endpoint, rule))
 		return;
 	spokei_event(endpoint->engine, SPOKE_ELIMIT,
 		     "%s: ejected for %" PRIu64 " ms by eject.latency, because its answers take "
@@ -154,12 +140,12 @@ static void look_at(struct spokei_directory *directory, struct spokei_endpoint *
 	bool grows;
 	uint32_t weight = spokei_endpoint_weight(endpoint, &grows);
 
-	if (SPOKEI_UNLIKELY(directory->settings.eject_latency > 0))
+	if (SPOKEI_UNLIKELY(directory->settings.eject.latency > 0))
 		judge_latency(directory, endpoint, mean_ns);
 	rank = rank_of(directory, endpoint);
 	next_ns = next_look(endpoint,
 			    grows || mean_ns > 0 || rank != SPOKEI_GRADE_READY ||
-				    directory->settings.eject_latency > 0,
+				    directory->settings.eject.latency > 0,
 			    now_ns);
 	directory->look_ns = next_ns < directory->look_ns ? next_ns : directory->look_ns;
 	directory->next_ns = next_ns < directory->next_ns ? next_ns : directory->next_ns;
@@ -627,18 +613,18 @@ static bool is_another_loss(struct spokei_endpoint *endpoint)
 static void count_failure(struct spokei_endpoint *endpoint, int error, uint64_t begun_ns)
 {
 	struct spokei_directory *directory = endpoint->directory;
-	const struct spokei_eject_rule rule = rule_of(directory);
+	const struct spokei_eject_rule *rule = &directory->settings.eject;
 	struct spokei_eject *eject = &endpoint->eject;
 	uint64_t now_ns = endpoint->engine->begin_ns;
 	uint64_t ended = count_ended(endpoint);
-	bool alone = spokei_eject_near(eject, &rule) && is_alone(directory, endpoint);
-	bool rated = spokei_eject_rate(eject, &rule, ended, now_ns);
+	bool alone = spokei_eject_near(eject, rule) && is_alone(directory, endpoint);
+	bool rated = spokei_eject_rate(eject, rule, ended, now_ns);
 
-	if (spokei_eject_failed(eject, &rule, begun_ns, now_ns, alone, dice_of(directory))) {
+	if (spokei_eject_failed(eject, rule, begun_ns, now_ns, alone, dice_of(directory))) {
 		spokei_event(endpoint->engine, error,
 			     "%s: ejected after failures for %" PRIu64 " ms", endpoint->name,
 			     ejected_ms(endpoint));
-	} else if (rated && eject_outlier(directory, endpoint, &rule)) {
+	} else if (rated && eject_outlier(directory, endpoint, rule)) {
 		spokei_event(endpoint->engine, error,
 			     "%s: ejected for %" PRIu64 " ms after %" PRIu32 " failures of %" PRIu64
 			     " attempts",
@@ -654,9 +640,9 @@ static void count_failure(struct spokei_endpoint *endpoint, int error, uint64_t 
 static SPOKEI_NOINLINE void readmit(struct spokei_endpoint *endpoint, uint64_t begun_ns)
 {
 	struct spokei_directory *directory = endpoint->directory;
-	const struct spokei_eject_rule rule = rule_of(directory);
+	const struct spokei_eject_rule *rule = &directory->settings.eject;
 
-	if (!spokei_eject_answered(&endpoint->eject, &rule, begun_ns, endpoint->engine->begin_ns))
+	if (!spokei_eject_answered(&endpoint->eject, rule, begun_ns, endpoint->engine->begin_ns))
 		return;
 	spokei_event(endpoint->engine, SPOKE_OK, "%s: answers again, no longer ejected",
 		     endpoint->name);
