@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The demo echo cluster: three providers, two consumers, and two workers with a lease in Redis, each a
-# process. The demo freezes, kills and drains some of them, has one step aside, and prints the events that they report.
+# process. The demo freezes, kills and drains some of them, has one step aside, loses an answer, and prints the
+# events that they report.
 #
 #   sh examples/demo.sh [option...]                builds in build/demo and runs; --help lists the options
 #   sh examples/demo.sh --dubbo [option...]        with a provider and a consumer made with Node
@@ -59,7 +60,7 @@ if [ -z "$programs" ]; then
 	stage configure cmake -S . -B build/demo -G Ninja -DCMAKE_BUILD_TYPE=Release \
 		-DSPOKE_BUILD_TESTS=OFF
 	stage build cmake --build build/demo --target demo_driver demo_provider demo_consumer demo_worker \
-		demo_comet comet_shop spoke_command
+		demo_buyer demo_comet comet_shop spoke_command
 	programs=$(pwd)/build/demo/examples
 fi
 # The driver tells of each failure that it causes.

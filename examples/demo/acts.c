@@ -31,21 +31,28 @@ static struct actor *third_of(const struct stage *stage)
 	return stage->providers[2];
 }
 
-void acts_cast_provider(struct stage *stage, unsigned number, const char *service)
+struct actor *acts_cast_server(const struct stage *stage, const char *name, const char *service,
+			       uint64_t dedupe_ns)
 {
-	char name[CAST_NAME];
-	struct actor *actor;
+	struct actor *actor = cast_add("demo_provider", name);
 
-	(void)snprintf(name, sizeof(name), "provider-%u", number + 1);
-	actor = cast_add("demo_provider", name);
 	actor->provides = true;
 	actor_add_arg(actor, "%s", service);
 	actor_add_arg(actor, "%s", stage->registry);
 	actor_add_arg(actor, "dubbo://127.0.0.1:0");
 	actor_add_arg(actor, "%" PRIu64, stage->plan->heartbeat_ns);
+	actor_add_arg(actor, "%" PRIu64, dedupe_ns);
 	if (stage->plan->live)
 		actor_add_arg(actor, "127.0.0.1:0");
-	stage->providers[number] = actor;
+	return actor;
+}
+
+void acts_cast_provider(struct stage *stage, unsigned number, const char *service)
+{
+	char name[CAST_NAME];
+
+	(void)snprintf(name, sizeof(name), "provider-%u", number + 1);
+	stage->providers[number] = acts_cast_server(stage, name, service, 0);
 }
 
 struct actor *acts_cast_consumer(struct stage *stage, const char *name, const char *service,
@@ -333,8 +340,8 @@ bool acts_play(struct stage *stage)
 {
 	return begin(stage) && play_steady(stage) && acts_play_silence(stage) &&
 	       play_frozen_provider(stage) && play_frozen_consumer(stage) &&
-	       acts_play_kill(stage) && play_aside(stage) && play_drain(stage) &&
-	       acts_play_lease(stage);
+	       acts_play_kill(stage) && acts_play_repeat(stage) && play_aside(stage) &&
+	       play_drain(stage) && acts_play_lease(stage);
 }
 
 bool acts_live(struct stage *stage, uint64_t end_ns)

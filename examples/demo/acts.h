@@ -33,6 +33,9 @@ bool acts_play(struct stage *stage);
 /* Plays the story with Node peers, likewise. */
 bool acts_play_dubbo(struct stage *stage);
 
+/* Plays the act of the repeat, which casts its own two processes. */
+bool acts_play_repeat(struct stage *stage);
+
 /* Plays the act of the lease, or prints that it is left out. */
 bool acts_play_lease(struct stage *stage);
 
@@ -42,7 +45,10 @@ bool acts_end_lease(struct stage *stage);
 /* Prints the headline of the next act. */
 __attribute__((format(printf, 2, 3))) void acts_head(struct stage *stage, const char *format, ...);
 
-/* Begin to play: add a provider by its number from 0 on, and a consumer. */
+/* Begin to play: add a provider that remembers requests for some time (0: it does not), one by its
+ * number from 0 on, and a consumer. */
+struct actor *acts_cast_server(const struct stage *stage, const char *name, const char *service,
+			       uint64_t dedupe_ns);
 void acts_cast_provider(struct stage *stage, unsigned number, const char *service);
 struct actor *acts_cast_consumer(struct stage *stage, const char *name, const char *service,
 				 uint64_t rate, uint64_t tasks);

@@ -78,6 +78,12 @@ void actor_tempt(struct actor *actor)
 	send_signal(actor, SIGUSR2);
 }
 
+void actor_answer(struct actor *actor)
+{
+	story_did("has %s answer the order as soon as it wakes (SIGUSR2)", actor->name);
+	send_signal(actor, SIGUSR2);
+}
+
 void actor_step(struct actor *actor, bool aside)
 {
 	if (!await_mended(actor))

@@ -77,7 +77,9 @@ enum message_tag {
 	X(WRITES)      /* answered, under a lease */                                               \
 	X(LATE_WRITES) /* sent on purpose under a lease that was over */                           \
 	X(HARM)        /* ... and accepted */                                                      \
-	X(FENCED)      /* requests refused by a fence */
+	X(FENCED)      /* requests refused by a fence */                                           \
+	X(RUNS)        /* orders that a handler has run */                                         \
+	X(ANSWERS)     /* ... answered, also repeats from memory */
 
 enum message_count {
 #define MESSAGE_COUNT(name) COUNT_##name,

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A provider of the demo: "echo" answers with its argument, the name of the caller. "write" does
- * the same for workers that hold a lease: a fence refuses those that have lost it.
+ * the same for workers that hold a lease: a fence refuses those that have lost it. "order" holds
+ * its first answer until SIGUSR2.
  *
- *     demo_provider <name> <service> <registry> <url to listen on> <heartbeat in ns> [<page>]
+ *     demo_provider <name> <service> <registry> <url to listen on> <heartbeat in ns> <dedupe in ns>
+ *                   [<page>]
  *
- * <page> is the address of its admin page. SIGUSR1 has the provider step aside, and the next one
- * come back. SIGTERM drains it.
+ * Requests are remembered for the time of `dedupe`; 0: they are not. <page> is the address of its
+ * admin page. SIGUSR1 has the provider step aside, and the next one come back. SIGTERM drains it.
  */
 #include "examples/demo/page.h"
 #include "examples/demo/secure.h"
@@ -31,6 +33,10 @@ static uint64_t fence_seen; /* of the last write */
 static struct spoke_provider *provider;
 static struct spoke_signal stepper;
 static bool aside;
+static struct spoke_signal answerer;
+static struct spoke_request *held; /* an order that waits for SIGUSR2; NULL: none */
+static uint64_t runs;              /* of orders */
+static uint64_t answers;           /* ... by their handler */
 
 /* Reports the name of the caller to the driver, once per connection. */
 static void introduce(struct spoke_request *request, struct spoke_value name)
@@ -88,6 +94,40 @@ static void write_entry(struct spoke_request *request, void *arg)
 	spoke_reply(request, name);
 }
 
+static void count(uint64_t *counts)
+{
+	counts[COUNT_RUNS] = runs;
+	counts[COUNT_ANSWERS] = answers +
+				spoke_stat_get(report.engine, SPOKE_STAT_REPEATS_ANSWERED);
+}
+
+static void answer(struct spoke_signal *signal)
+{
+	struct spoke_request *request = held;
+
+	(void)signal;
+	if (request == NULL)
+		return;
+	held = NULL;
+	answers++;
+	SPOKE_REPLY(request, "sold");
+}
+
+/* A further order is not held, so that one that runs twice is counted and not kept waiting. */
+static void order(struct spoke_request *request, void *arg)
+{
+	(void)arg;
+	runs++;
+	if (runs == 1) {
+		held = request;
+		report_event(&report, SPOKE_EVENT_OF_NONE, TAG_ASKED, 0, NULL,
+			     "runs an order, and does not answer yet");
+		return;
+	}
+	answers++;
+	SPOKE_REPLY(request, "sold");
+}
+
 static void step(struct spoke_signal *signal)
 {
 	int error = aside ? spoke_provider_online(provider) : spoke_provider_offline(provider);
@@ -116,6 +156,7 @@ static int serve(struct spoke_engine *engine, struct spoke_fence *fence, char **
 	const struct spoke_handler handlers[] = {
 		{ .method = "echo", .handle = echo },
 		{ .method = "write", .handle = write_entry },
+		{ .method = "order", .handle = order },
 	};
 	struct spoke_provider_options options = {
 		.registry = argv[3],
@@ -123,6 +164,7 @@ static int serve(struct spoke_engine *engine, struct spoke_fence *fence, char **
 		.tls = secure_options(true),
 		.warmup_ns = SPOKE_OFF,
 		.heartbeat_ns = strtoull(argv[5], NULL, 10),
+		.dedupe_ns = strtoull(argv[6], NULL, 10),
 		.changed = changed,
 		.changed_arg = &report,
 		.filters = filters,
@@ -132,21 +174,23 @@ static int serve(struct spoke_engine *engine, struct spoke_fence *fence, char **
 	char address[NAME];
 	int error;
 
-	if (argv[6]) {
-		options.admin = page_open(&report, argv[1], argv[6], true);
+	if (argv[7]) {
+		options.admin = page_open(&report, argv[1], argv[7], true);
 		if (options.admin == NULL)
 			return SPOKE_ESYSTEM;
 	}
 	error = spoke_provider_new(engine, &options, &provider);
 
 	if (!error)
-		error = spoke_provider_add(provider, &service, handlers, 2);
+		error = spoke_provider_add(provider, &service, handlers, 3);
 	if (!error)
 		error = spoke_provider_listen(provider, argv[4]);
 	if (!error)
 		error = spoke_engine_drain_on_signals(engine, DRAIN_NS);
 	if (!error)
 		error = spoke_signal_watch(engine, &stepper, SIGUSR1, step);
+	if (!error)
+		error = spoke_signal_watch(engine, &answerer, SIGUSR2, answer);
 	if (error) {
 		(void)fprintf(stderr, "%s: %s\n", argv[1], spoke_engine_why(engine));
 		return error;
@@ -163,13 +207,13 @@ int main(int argc, char **argv)
 	struct spoke_fence *fence = NULL;
 	int error;
 
-	if (argc != 6 && argc != 7) {
+	if (argc != 7 && argc != 8) {
 		(void)fprintf(stderr, "demo_provider: must be started by demo_driver\n");
 		return 2;
 	}
 	error = spoke_engine_new(NULL, &engine);
 	if (!error)
-		error = report_begin(&report, engine, NULL);
+		error = report_begin(&report, engine, count);
 	report.provides = true;
 	if (!error)
 		error = spoke_fence_new(NULL, NULL, &fence);

@@ -112,6 +112,9 @@ static void show_table(bool dubbo, unsigned false_kills, unsigned starved)
 	row("false kills", false_kills, "... although the peer was alive: must be 0");
 	if (starved)
 		row("starved", starved, "... because a process got no CPU for an interval");
+	row("orders run", (int64_t)total(COUNT_RUNS), "by the shop");
+	row("  answered", (int64_t)total(COUNT_ANSWERS),
+	    "... also to the repeat after a lost answer");
 	if (has_store())
 		show_leases();
 	story_print("  %-20s %7" PRIu64 ".%" PRIu64
