@@ -259,7 +259,7 @@ static void explain(struct spoke_answer *answer, int error)
 }
 
 static int ask(struct spoke_client *client, const char *name, struct spoke_args args,
-	       struct spoke_answer *answer)
+	       const struct spoke_call_options *options, struct spoke_answer *answer)
 {
 	struct spoke_method *method;
 	int error;
@@ -274,13 +274,13 @@ static int ask(struct spoke_client *client, const char *name, struct spoke_args 
 		return SPOKE_ECLOSED;
 	error = find_or_make(client, name, answer->why, &method);
 	if (error == SPOKE_OK)
-		error = spoke_call_wait_with(method, args, &answer->future);
+		error = spoke_call_wait_args(method, args, options, &answer->future);
 	leave(client);
 	return error;
 }
 
-int spoke_ask(struct spoke_client *client, const char *method, struct spoke_args args,
-	      struct spoke_answer *ret_answer)
+int spoke_ask_with(struct spoke_client *client, const char *method, struct spoke_args args,
+		   const struct spoke_call_options *options, struct spoke_answer *ret_answer)
 {
 	struct spoke_answer dropped;
 	struct spoke_answer *answer = ret_answer ? ret_answer : &dropped;
@@ -288,7 +288,7 @@ int spoke_ask(struct spoke_client *client, const char *method, struct spoke_args
 
 	*answer = (struct spoke_answer){ 0 };
 	if (client && client->error == SPOKE_OK) {
-		error = ask(client, method, args, answer);
+		error = ask(client, method, args, options, answer);
 	} else {
 		error = client ? client->error : SPOKE_ENOMEM;
 		(void)snprintf(answer->why, sizeof(answer->why), "%s", spoke_client_why(client));

@@ -13,6 +13,7 @@
 #include "cluster/serve/request.h"
 #include "core/engine/engine.h"
 #include "core/engine/figures.h"
+#include "core/engine/use.h"
 #include "core/value/builder.h"
 
 #include <spoke/future.h>
@@ -211,46 +212,110 @@ static struct spoke_future *make(struct spokei_weak *weak, struct spoke_method *
 	return future;
 }
 
-/* Takes the time and the trace of a request that is on another engine, now: its answer may free it
- * before the call begins. The call does not end with it. Returns the time left; UINT64_MAX: the
- * call has that of its options, and a request of this engine, which the engine learns of before
- * the answer. */
-static uint64_t leave_request(const struct spoke_engine *engine, struct spoke_call_options *options,
-			      struct spoke_trace_context *room)
-{
-	const struct spoke_request *request = options->parent;
+/* --- the end of a request on another engine, which is the end of the future, too */
 
+/* Linked to the request on its engine's thread, until the request is answered. */
+struct tie {
+	struct spokei_use use;
+	struct spoke_post post;
+	struct spoke_request *request;
+	struct spoke_future *future; /* a share */
+	const struct spoke_env *env;
+};
+
+static struct tie *tie_of(struct spokei_use *use)
+{
+	return spoke_container_of(use, struct tie, use);
+}
+
+static void request_over(struct spokei_use *use)
+{
+	spoke_future_cancel(tie_of(use)->future);
+}
+
+static void request_left(struct spokei_use *use)
+{
+	struct tie *tie = tie_of(use);
+
+	spokei_future_drop(&tie->future->shared);
+	spokei_free(tie->env, tie, 1, sizeof(*tie));
+}
+
+/* The answer of the thread that has begun the future comes after this. */
+static void tie_arrived(struct spoke_post *post)
+{
+	struct tie *tie = spoke_container_of(post, struct tie, post);
+
+	if (!spokei_request_waits(tie->request)) {
+		request_left(&tie->use);
+		return;
+	}
+	spokei_request_join(tie->request, &tie->use);
+	if (spoke_request_abandoned(tie->request))
+		request_over(&tie->use);
+}
+
+/* Takes the time and the trace of a request that is on another engine, now: its answer may free it
+ * before the call begins. Returns 0, or ENOMEM. *ret_tie: for tie_to(); NULL: the request is of
+ * this engine, which learns of it before the answer, or there is none. */
+static int leave_request(const struct spoke_engine *engine, struct spoke_call_options *options,
+			 struct spoke_trace_context *room, uint64_t *ret_left_ns,
+			 struct tie **ret_tie)
+{
+	struct spoke_request *request = options->parent;
+	const struct spoke_env *env;
+	struct tie *tie;
+
+	*ret_left_ns = UINT64_MAX;
+	*ret_tie = NULL;
 	if (request == NULL || options->detached || spokei_request_engine(request) == engine)
-		return UINT64_MAX;
+		return SPOKE_OK;
+	env = spokei_request_engine(request)->env;
+	tie = spokei_alloc(env, 1, sizeof(*tie));
+	if (tie == NULL)
+		return SPOKE_ENOMEM;
+	tie->use.over = request_over;
+	tie->use.left = request_left;
+	tie->post.run = tie_arrived;
+	tie->request = request;
+	tie->env = env;
 	if (options->trace == NULL && spoke_trace_of(request, room))
 		options->trace = room;
 	options->parent = NULL;
 	options->detached = true;
-	return spoke_request_abandoned(request) ? 0 : spoke_request_left(request);
+	*ret_left_ns = spoke_request_abandoned(request) ? 0 : spoke_request_left(request);
+	*ret_tie = tie;
+	return SPOKE_OK;
 }
 
-int spoke_future_start(struct spoke_method *method, struct spoke_span args,
-		       const struct spoke_call_options *options, struct spoke_future **ret_future)
+/* Has a future that has begun end with its request. */
+static void tie_to(struct spoke_future *future, struct tie *tie)
 {
-	struct spoke_call_options with = { 0 };
+	struct spoke_engine *engine = spokei_request_engine(tie->request);
+
+	tie->future = future;
+	spokei_future_share(&future->shared);
+	if (spokei_engine_here(engine))
+		tie_arrived(&tie->post);
+	else
+		spoke_engine_post(engine, &tie->post);
+}
+
+/* --- the beginning, on any thread */
+
+/* Makes a future that has not begun. Returns 0 or ENOMEM. */
+static int make_later(struct spoke_method *method, struct spoke_span args,
+		      const struct spoke_call_options *options, uint64_t left_ns,
+		      struct spoke_future **ret_future)
+{
 	struct spoke_engine *engine = method->caller->engine;
-	struct spoke_trace_context trace;
 	struct spoke_future *future;
 	struct spokei_weak *weak;
-	uint64_t left_ns;
-	int error;
 
-	if (method->caller->pushes)
-		return SPOKE_EINVAL;
-	if (spokei_engine_forked(engine))
-		return SPOKE_EFORKED;
 	weak = spokei_weak_get(&spokei_consumer_calling(method->caller)->weak, engine);
 	if (weak == NULL)
 		return SPOKE_ENOMEM;
-	if (options)
-		with = *options;
-	left_ns = leave_request(engine, &with, &trace);
-	future = make(weak, method, args, &with);
+	future = make(weak, method, args, options);
 	if (future == NULL) {
 		spokei_weak_drop(weak);
 		return SPOKE_ENOMEM;
@@ -263,10 +328,42 @@ int spoke_future_start(struct spoke_method *method, struct spoke_span args,
 		future->options.timeout_ns = method->settings.timeout_ns;
 	if (left_ns < future->options.timeout_ns)
 		future->options.timeout_ns = left_ns;
-	error = spokei_future_begin(&future->shared, &future->begin);
+	*ret_future = future;
+	return SPOKE_OK;
+}
+
+int spoke_future_start(struct spoke_method *method, struct spoke_span args,
+		       const struct spoke_call_options *options, struct spoke_future **ret_future)
+{
+	struct spoke_call_options with = { 0 };
+	struct spoke_engine *engine = method->caller->engine;
+	struct spoke_trace_context trace;
+	struct spoke_future *future;
+	struct tie *tie;
+	uint64_t left_ns;
+	int error;
+
+	if (method->caller->pushes)
+		return SPOKE_EINVAL;
+	if (spokei_engine_forked(engine))
+		return SPOKE_EFORKED;
+	if (options)
+		with = *options;
+	error = leave_request(engine, &with, &trace, &left_ns, &tie);
+	if (error)
+		return error;
+	error = make_later(method, args, &with, left_ns, &future);
 	if (error == SPOKE_OK)
-		*ret_future = future;
-	return error;
+		error = spokei_future_begin(&future->shared, &future->begin);
+	if (error) {
+		if (tie)
+			spokei_free(tie->env, tie, 1, sizeof(*tie));
+		return error;
+	}
+	if (tie)
+		tie_to(future, tie);
+	*ret_future = future;
+	return SPOKE_OK;
 }
 
 void spoke_future_free(struct spoke_future *future)
@@ -366,26 +463,27 @@ int spoke_call_wait(struct spoke_method *method, struct spoke_span args,
 
 /* --- arguments made in place: they are packed on the stack of the calling thread */
 
-int spoke_future_start_with(struct spoke_method *method, struct spoke_args args,
+int spoke_future_start_args(struct spoke_method *method, struct spoke_args args,
+			    const struct spoke_call_options *options,
 			    struct spoke_future **ret_future)
 {
 	struct spokei_packed packed;
 	int error = spokei_args_pack(method->caller->engine->env, args, &packed);
 
 	if (error == SPOKE_OK)
-		error = spoke_future_start(method, packed.values, NULL, ret_future);
+		error = spoke_future_start(method, packed.values, options, ret_future);
 	spokei_packed_free(&packed);
 	return error;
 }
 
-int spoke_call_wait_with(struct spoke_method *method, struct spoke_args args,
-			 struct spoke_future **ret_future)
+int spoke_call_wait_args(struct spoke_method *method, struct spoke_args args,
+			 const struct spoke_call_options *options, struct spoke_future **ret_future)
 {
 	struct spokei_packed packed;
 	int error = spokei_args_pack(method->caller->engine->env, args, &packed);
 
 	if (error == SPOKE_OK)
-		error = spoke_call_wait(method, packed.values, NULL, ret_future);
+		error = spoke_call_wait(method, packed.values, options, ret_future);
 	else if (ret_future)
 		*ret_future = NULL;
 	spokei_packed_free(&packed);

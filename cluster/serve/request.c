@@ -302,8 +302,13 @@ static void keep_names(struct spoke_request *request)
 /* Lets the inner calls go on without their request. */
 static void let_go(struct spoke_request *request)
 {
-	while (request->inner)
-		spokei_use_end(request->inner);
+	while (request->inner) {
+		struct spokei_use *use = request->inner;
+
+		spokei_use_end(use);
+		if (use->left)
+			use->left(use);
+	}
 }
 
 /* Notifies filters and the limit of the answer. Only for requests that are `watched`. */

@@ -54,7 +54,7 @@ struct spoke_engine *spokei_request_engine(const struct spoke_request *request);
 bool spokei_request_waits(const struct spoke_request *request);
 
 /* Links an inner call to a request that waits for its answer. use->over() is called if the request
- * is abandoned first; the answer ends the use without a word. */
+ * is abandoned first; the answer ends the use, and calls use->left(). */
 void spokei_request_join(struct spoke_request *request, struct spokei_use *use);
 
 /* The mark of a request: memory in which a filter keeps what it knows of the request. It is freed

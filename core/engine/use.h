@@ -18,6 +18,9 @@ struct spokei_use {
 	struct spokei_use **at; /* the pointer to this one; NULL: the thing has ended */
 	/* Called once, if the thing ends first. Must not call users, nor end any use. */
 	void (*over)(struct spokei_use *use);
+	/* Called when the thing ends the use in another way, and does not need it any more, which
+	 * may free it; NULL: nothing is. */
+	void (*left)(struct spokei_use *use);
 };
 
 /* Ends a use; nothing happens if its thing has ended, or if there never was one. */

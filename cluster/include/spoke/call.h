@@ -195,7 +195,7 @@ struct spoke_call_options {
 	 * NULL: the request whose handler runs on this loop, or which has the call that calls back,
 	 * unless it is answered or "inherit" is off. `detached`: none. Not for pushes.
 	 * EINVAL: the request is of another engine. A future (<spoke/future.h>) may be on another
-	 * one; it then has the time and the trace of the request, and does not end with it.
+	 * one, and ends with the request all the same, soon.
 	 */
 	struct spoke_request *parent;
 	bool detached;

@@ -22,6 +22,7 @@
 #define SPOKE_CLIENT_H
 
 #include <spoke/args.h>
+#include <spoke/call.h>
 #include <spoke/read.h>
 
 SPOKE_BEGIN_DECLS
@@ -68,16 +69,25 @@ struct spoke_answer {
 
 /*
  * Calls a method and waits for the end of the call, at the latest its deadline; blocks. `args` is
- * borrowed for the call: SPOKE_ARGS("hi", 42) or SPOKE_NO_ARGS. `ret_answer` is written in any case
- * and freed with spoke_answer_free(); NULL: only the error matters. A failback call that becomes a
- * ticket ends with EDEFERRED and continues until the client is freed.
+ * borrowed for the call: SPOKE_ARGS("hi", 42) or SPOKE_NO_ARGS. `options` may be NULL; in a handler
+ * on the pool, `parent` is the request for which the call is made. `ret_answer` is written in any
+ * case and freed with spoke_answer_free(); NULL: only the error matters. A failback call that
+ * becomes a ticket ends with EDEFERRED and continues until the client is freed.
  *
  * Returns the error of the call, 0 for success; that of spoke_dial(); ECLOSED (the client is being
  * freed), ELIMIT (SPOKE_CLIENT_METHODS_MAX), ETHREAD (in a log hook, on the engine's thread),
  * EFORKED, ENOMEM, or another error of spoke_call(). Any thread.
  */
-SPOKE_API int spoke_ask(struct spoke_client *client, const char *method, struct spoke_args args,
-			struct spoke_answer *ret_answer);
+SPOKE_API int spoke_ask_with(struct spoke_client *client, const char *method,
+			     struct spoke_args args, const struct spoke_call_options *options,
+			     struct spoke_answer *ret_answer);
+
+/* Does the same with the defaults of the method. */
+static inline int spoke_ask(struct spoke_client *client, const char *method, struct spoke_args args,
+			    struct spoke_answer *ret_answer)
+{
+	return spoke_ask_with(client, method, args, NULL, ret_answer);
+}
 
 /*
  * Reads an answer into one variable, by the type of the pointer, e.g. SPOKE_READ_ANSWER(&answer,

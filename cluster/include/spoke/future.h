@@ -14,7 +14,7 @@
  *
  * Method, consumer and engine must exist when a future is begun, but may be freed before it. If
  * they end before the call, its result is ECLOSED. An environment of the user must outlive the
- * future.
+ * future, and the request of another engine for which it was made (`parent`).
  */
 #ifndef SPOKE_FUTURE_H
 #define SPOKE_FUTURE_H
@@ -81,14 +81,30 @@ SPOKE_API SPOKE_MUST_USE int spoke_call_wait(struct spoke_method *method, struct
 					     struct spoke_future **ret_future);
 
 /* Like spoke_future_start() and spoke_call_wait(), with arguments made in place, e.g.
- * SPOKE_ARGS("hi", 42), and the defaults of the method. Return an error of spoke_pack_args(), too.
- */
-SPOKE_API SPOKE_MUST_USE int spoke_future_start_with(struct spoke_method *method,
+ * SPOKE_ARGS("hi", 42). Return an error of spoke_pack_args(), too. */
+SPOKE_API SPOKE_MUST_USE int spoke_future_start_args(struct spoke_method *method,
 						     struct spoke_args args,
+						     const struct spoke_call_options *options,
 						     struct spoke_future **ret_future);
-SPOKE_API SPOKE_MUST_USE int spoke_call_wait_with(struct spoke_method *method,
+SPOKE_API SPOKE_MUST_USE int spoke_call_wait_args(struct spoke_method *method,
 						  struct spoke_args args,
+						  const struct spoke_call_options *options,
 						  struct spoke_future **ret_future);
+
+/* Do the same with the defaults of the method. */
+SPOKE_MUST_USE static inline int spoke_future_start_with(struct spoke_method *method,
+							 struct spoke_args args,
+							 struct spoke_future **ret_future)
+{
+	return spoke_future_start_args(method, args, NULL, ret_future);
+}
+
+SPOKE_MUST_USE static inline int spoke_call_wait_with(struct spoke_method *method,
+						      struct spoke_args args,
+						      struct spoke_future **ret_future)
+{
+	return spoke_call_wait_args(method, args, NULL, ret_future);
+}
 
 SPOKE_END_DECLS
 

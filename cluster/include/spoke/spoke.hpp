@@ -435,12 +435,12 @@ class method
 		(void)kept.release(); /* freed by run() */
 	}
 
-	/* Starts a call. Any thread. */
-	future start(spoke_args args)
+	/* Starts a call, also with options, e.g. the request for which it is made. Any thread. */
+	future start(spoke_args args, const spoke_call_options &options = spoke_call_options())
 	{
 		spoke_future *raw = nullptr;
 
-		check(spoke_future_start_with(method_, args, &raw));
+		check(spoke_future_start_args(method_, args, &options, &raw));
 		return future(raw);
 	}
 

@@ -7,6 +7,7 @@
 #include <spoke/future.h>
 #include <spoke/trace.h>
 
+#include <stdio.h>
 #include <string.h>
 
 FIXTURE(chain_set_up, chain_tear_down);
@@ -545,6 +546,100 @@ TEST(future_on_another_engine_has_the_time_of_the_request)
 	assert_int_equal(middle->error, SPOKE_ETIMEOUT);
 	assert_in_range(middle->ended_ns - begun_ns, 599 * MS, 602 * MS);
 	spoke_future_free(started);
+}
+
+static void start_elsewhere_and_hold(struct chain_node *node, struct spoke_request *request)
+{
+	const struct spoke_call_options options = { .parent = request };
+
+	node->handle = keep;
+	node->held[1] = request;
+	assert_int_equal(spoke_future_start_args(chain.first->method, SPOKE_NO_ARGS, &options,
+						 &started),
+			 0);
+	assert_int_equal(spoke_future_then(started, future_over, NULL), 0);
+}
+
+static void assert_future_elsewhere_ends_with_its_request(unsigned flags)
+{
+	struct spoke_call made;
+
+	chain.flags = flags;
+	chain_begin(3, "timeout=3s");
+	middle->handle = start_elsewhere_and_hold;
+	made = chain_call(0);
+	chain_pass(100 * MS);
+	assert_int_equal(middle->runs, 2);
+	assert_int_equal(middle->ends, 0);
+	(void)spoke_call_cancel(chain.first->consumer, made);
+	chain_pass(10 * MS);
+	assert_int_equal(middle->ends, 1);
+	assert_int_equal(middle->error, SPOKE_ECANCELED);
+	assert_true(spoke_request_abandoned(middle->held[0]));
+	spoke_future_free(started);
+	chain_kill(middle); /* which answers the request, so that the future's memory is freed */
+}
+
+TEST(future_on_another_engine_ends_with_its_request)
+{
+	assert_future_elsewhere_ends_with_its_request(0);
+}
+
+TEST(future_elsewhere_of_a_pool_handler_ends_with_its_request)
+{
+	assert_future_elsewhere_ends_with_its_request(SPOKE_HANDLER_POOL);
+}
+
+/* --- callers over HTTP */
+
+static int post(const char *headers)
+{
+	const struct spoke_env *env = &chain.first->process.env;
+	int fd = scene_connect(env, "127.0.0.1:21001");
+	char text[256];
+	int len;
+
+	chain_pass(10 * MS);
+	len = snprintf(
+		text, sizeof(text),
+		"POST /demo.Hop/go HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: 2\r\n\r\n[]",
+		headers);
+	scene_write(env, fd, text, (size_t)len);
+	return fd;
+}
+
+TEST(http_request_gives_its_time_to_inner_calls)
+{
+	uint64_t begun_ns;
+	int fd;
+
+	chain_begin(3, "timeout=3s");
+	fd = post("Spoke-Timeout: 600ms\r\n");
+	begun_ns = now();
+	chain_pass(5 * SECOND);
+	assert_in_range(chain.last->left_ns, 590 * MS, 601 * MS);
+	assert_int_equal(middle->ends, 1);
+	assert_in_range(middle->ended_ns - begun_ns, 599 * MS, 602 * MS);
+	assert_int_equal(chain.last->abandoned, 1);
+	scene_hang_up(&chain.first->process.env, fd);
+}
+
+TEST(http_client_that_hangs_up_ends_inner_calls)
+{
+	static const struct spoke_provider_options at_once = { .half_close_ns = SPOKE_OFF };
+	int fd;
+
+	chain.provide = &at_once;
+	chain_begin(3, "timeout=3s");
+	fd = post("");
+	chain_pass(100 * MS);
+	assert_int_equal(chain.last->runs, 1);
+	assert_int_equal(middle->ends, 0);
+	scene_hang_up(&chain.first->process.env, fd);
+	chain_pass(10 * MS);
+	assert_int_equal(middle->ends, 1);
+	assert_int_equal(middle->error, SPOKE_ECANCELED);
+	assert_int_equal(chain.last->abandoned, 1);
 }
 
 /* --- failback */

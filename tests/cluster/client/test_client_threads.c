@@ -196,3 +196,76 @@ TEST(log_hook_can_neither_ask_nor_free)
 	spoke_client_free(client);
 	futurerig_tear_down(&rig);
 }
+
+/* --- calls for a request */
+
+/* A provider between the caller and that of the rig: its handler on the pool asks for its request.
+ */
+struct between {
+	struct spoke_engine *engine;
+	struct spoke_client *client; /* of the rig's provider */
+	void *asked;                 /* parker: the call has ended ... */
+	int error;                   /* ... with this */
+	char url[192];
+};
+
+static void ask_for_request(struct spoke_request *request, void *arg)
+{
+	const struct spoke_call_options options = { .parent = request };
+	struct between *between = arg;
+
+	between->error = spoke_ask_with(between->client, "hold", SPOKE_NO_ARGS, &options, NULL);
+	spoke_reply_error(request, 1, "asked");
+	spoke_host_env()->threads->unpark(between->asked);
+}
+
+static void stand_between(struct rig *rig, struct between *between)
+{
+	static const struct spoke_service_options service = { .name = "demo.Future" };
+	const struct spoke_handler handler = { .handle = ask_for_request,
+					       .arg = between,
+					       .flags = SPOKE_HANDLER_POOL };
+	const struct spoke_engine_options options = { .env = &rig->env };
+	const struct spoke_env *env = &rig->env;
+	struct spoke_provider *provider;
+	char address[128];
+
+	between->client = dial(rig);
+	assert_int_equal(env->threads->open(env->ctx, &between->asked), 0);
+	assert_int_equal(spoke_engine_new(&options, &between->engine), SPOKE_OK);
+	assert_int_equal(spoke_provider_new(between->engine, NULL, &provider), SPOKE_OK);
+	assert_int_equal(spoke_provider_add(provider, &service, &handler, 1), SPOKE_OK);
+	assert_int_equal(spoke_provider_listen(provider, "dubbo://127.0.0.1:0"), SPOKE_OK);
+	assert_true(spoke_provider_address(provider, 0, address, sizeof(address)) > 0);
+	(void)snprintf(between->url, sizeof(between->url), "dubbo://%s/demo.Future", address);
+	assert_int_equal(spoke_engine_start(between->engine), SPOKE_OK);
+}
+
+TEST(ask_of_a_pool_handler_ends_with_its_request)
+{
+	const struct spoke_env *env;
+	struct between between = { .error = SPOKE_OK };
+	struct rig_client caller;
+	struct spoke_future *future;
+	struct rig rig;
+
+	futurerig_set_up(&rig, RIG_TCP);
+	env = &rig.env;
+	assert_int_equal(env->threads->open(env->ctx, &rig.held_parker), 0);
+	rig.held_wanted = 1;
+	stand_between(&rig, &between);
+	futurerig_client_init(&rig, &caller, between.url);
+	assert_int_equal(spoke_engine_start(caller.engine), SPOKE_OK);
+	future = futurerig_start(caller.echo, "");
+	assert_int_equal(env->threads->park(rig.held_parker, UINT64_MAX), 0);
+	spoke_future_cancel(future);
+	assert_int_equal(env->threads->park(between.asked, UINT64_MAX), 0);
+	assert_int_equal(between.error, SPOKE_ECANCELED);
+	spoke_future_free(future);
+	spoke_engine_free(caller.engine);
+	spoke_engine_free(between.engine);
+	spoke_client_free(between.client);
+	env->threads->close(between.asked);
+	env->threads->close(rig.held_parker);
+	futurerig_tear_down(&rig);
+}
