@@ -38,13 +38,14 @@ SPOKE_MUST_USE int spokei_config_join(struct spokei_config_user *user, struct sp
 void spokei_config_leave(struct spokei_config_user *user);
 
 /* Sets the keys that a section contains. `config` may be NULL, here and below. `name` is { } for a
- * section without a name. */
+ * section without a name. `uses`: bits 1 << section of the sections that apply to the reader; keys
+ * of a service or a method that are for others only do not count as used. */
 void spokei_config_read(const struct spoke_config *config, enum spokei_section kind,
-			struct spoke_span name, struct spokei_key_values *values);
+			struct spoke_span name, unsigned uses, struct spokei_key_values *values);
 
 /* Sets the keys of [method.METHOD], then those of [method.SERVICE.METHOD]. */
 void spokei_config_read_method(const struct spoke_config *config, struct spoke_span service,
-			       const char *method, struct spokei_key_values *values);
+			       const char *method, unsigned uses, struct spokei_key_values *values);
 
 /* Returns a text, or NULL if the key is not set. Valid until the next reload. */
 const char *spokei_config_text(const struct spoke_config *config, enum spokei_section kind,

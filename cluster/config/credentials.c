@@ -411,7 +411,9 @@ static int read_access(const struct source *source, struct spokei_credentials *r
 
 	spokei_keys_preset(&values);
 	spokei_config_read(source->set->user->config, section->kind,
-			   spokei_span(section->name, section->name_len), &values);
+			   spokei_span(section->name, section->name_len),
+			   1u << (source->set->sends ? SPOKEI_IN_CONSUMER : SPOKEI_IN_PROVIDER),
+			   &values);
 	ret->window_ns = values.of[SPOKEI_KEY_ACCESS_WINDOW];
 	ret->signs = id || path || values.of[SPOKEI_KEY_AUTH] == AUTH_ACCESSKEY;
 	ret->has_access = ret->signs || values.from[SPOKEI_KEY_AUTH] != SPOKEI_FROM_DEFAULT;

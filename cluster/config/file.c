@@ -776,9 +776,14 @@ int spokei_config_file_read(const struct spoke_env *env, const char *name, struc
 
 /* --- values of a file in use */
 
-static void put_entry(struct spokei_config_entry *entry, struct spokei_key_values *values)
+/* `uses`: bits of the sections of the reader, which does not use a key that is for others. */
+static void put_entry(struct spokei_config_entry *entry, unsigned uses,
+		      struct spokei_key_values *values)
 {
-	entry->used = true;
+	const unsigned owners = spokei_key_row(entry->key)->sections &
+				(1u << SPOKEI_IN_CONSUMER | 1u << SPOKEI_IN_PROVIDER);
+
+	entry->used |= owners == 0 || (owners & uses) != 0;
 	if (spokei_key_is_text(entry->key))
 		spokei_keys_put_text(values, entry->key, entry->text, SPOKEI_FROM_FILE,
 				     entry->line);
@@ -786,30 +791,30 @@ static void put_entry(struct spokei_config_entry *entry, struct spokei_key_value
 		spokei_keys_put(values, entry->key, entry->number, SPOKEI_FROM_FILE, entry->line);
 }
 
-static void put_section(const struct spokei_config_section *section,
+static void put_section(const struct spokei_config_section *section, unsigned uses,
 			struct spokei_key_values *values)
 {
 	for (struct spokei_config_entry *entry = section ? section->first : NULL; entry;
 	     entry = entry->next)
-		put_entry(entry, values);
+		put_entry(entry, uses, values);
 }
 
 void spokei_config_read(const struct spoke_config *config, enum spokei_section kind,
-			struct spoke_span name, struct spokei_key_values *values)
+			struct spoke_span name, unsigned uses, struct spokei_key_values *values)
 {
 	if (config)
-		put_section(find_section(&config->file, kind, name), values);
+		put_section(find_section(&config->file, kind, name), uses, values);
 }
 
 void spokei_config_read_method(const struct spoke_config *config, struct spoke_span service,
-			       const char *method, struct spokei_key_values *values)
+			       const char *method, unsigned uses, struct spokei_key_values *values)
 {
 	const struct spoke_span name = { (const unsigned char *)method, strlen(method) };
 
 	if (config == NULL)
 		return;
-	put_section(find_section(&config->file, SPOKEI_IN_METHOD, name), values);
-	put_section(section_of_method(&config->file, service, method), values);
+	put_section(find_section(&config->file, SPOKEI_IN_METHOD, name), uses, values);
+	put_section(section_of_method(&config->file, service, method), uses, values);
 }
 
 void spokei_config_read_in_force(const struct spoke_config *config, enum spokei_section kind,
@@ -824,7 +829,7 @@ void spokei_config_read_in_force(const struct spoke_config *config, enum spokei_
 		for (struct spokei_config_entry *entry = section ? section->first : NULL; entry;
 		     entry = entry->next)
 			if (spokei_key_row(entry->key)->live == live)
-				put_entry(entry, values);
+				put_entry(entry, 1u << kind, values);
 	}
 }
 
@@ -956,12 +961,13 @@ void spokei_config_report_unused(const struct spoke_config *config,
 	}
 }
 
-const char *spoke_config_service(const struct spoke_config *config, size_t index)
+const char *spoke_config_name(const struct spoke_config *config, const char *kind, size_t index)
 {
 	for (size_t i = 0; config && i < config->file.section_count; i++) {
 		const struct spokei_config_section *section = &config->file.sections[i];
 
-		if (section->kind == SPOKEI_IN_SERVICE && index-- == 0)
+		if (*section->name && strcmp(spokei_section_word(section->kind), kind) == 0 &&
+		    index-- == 0)
 			return section->name;
 	}
 	return NULL;

@@ -519,7 +519,8 @@ static void read_sections(const struct spokei_settings *settings, unsigned secti
 
 			if (sections & 1u << i && named == (pass == 1))
 				spokei_config_read(settings->file.config, section,
-						   named ? service : none, ret);
+						   named ? service : none, settings->kind->sections,
+						   ret);
 		}
 	}
 }
@@ -563,7 +564,8 @@ int spokei_settings_read_method(const struct spokei_settings *settings,
 		return error;
 	if (settings->provided)
 		read_method_of_url(settings->provided, name->method, SPOKEI_FROM_PROVIDER, ret);
-	spokei_config_read_method(settings->file.config, name->service, name->method, ret);
+	spokei_config_read_method(settings->file.config, name->service, name->method,
+				  settings->kind->sections, ret);
 	if (settings->url)
 		read_method_of_url(settings->url, name->method, SPOKEI_FROM_URL, ret);
 	if (code)

@@ -72,7 +72,8 @@ static int read_numbers(struct spoke_engine *engine, const struct spoke_leases_o
 	int error;
 
 	spokei_keys_preset(values);
-	spokei_config_read(options->config, SPOKEI_IN_LEASE, no_name, values);
+	spokei_config_read(options->config, SPOKEI_IN_LEASE, no_name, 1u << SPOKEI_IN_LEASE,
+			   values);
 	spokei_store_keys(&settings->store, values);
 	error = spokei_keys_read_code(engine, values, SPOKEI_IN_LEASE, SPOKEI_AT_LEASES, options);
 	if (error)

@@ -209,6 +209,10 @@ static int begin_offline(struct spoke_provider *provider)
 	if (online && delay_ns == 0)
 		return SPOKE_OK;
 	withdraw(provider);
+	if (!online && delay_ns > 0)
+		spokei_event(provider->engine, SPOKE_EINVAL,
+			     "provider: register.delay is not followed, since online = off: it is "
+			     "offline until it is told");
 	if (!online)
 		return SPOKE_OK;
 	return spoke_alarm_after(provider->engine, &provider->delay, delay_ns, delay_over);

@@ -56,9 +56,38 @@ static void note_tickets(const char *path, const struct spoke_config *config, co
 		       path, section);
 }
 
+static void note_all_tickets(const char *path, const struct spoke_config *config)
+{
+	static const char *const kinds[] = { "service", "method" };
+	char section[SECTION];
+	const char *name;
+
+	note_tickets(path, config, "consumer");
+	for (size_t kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); kind++) {
+		for (size_t i = 0; (name = spoke_config_name(config, kinds[kind], i)) != NULL;
+		     i++) {
+			(void)snprintf(section, sizeof(section), "%s.%s", kinds[kind], name);
+			note_tickets(path, config, section);
+		}
+	}
+}
+
+static void note_offline(const char *path, const struct spoke_config *config)
+{
+	static const char *const offs[] = { "off", "false", "no", "0" };
+	const char *online = spoke_config_get(config, "provider", "online");
+	bool off = false;
+
+	for (size_t i = 0; online && i < sizeof(offs) / sizeof(offs[0]); i++)
+		off |= strcmp(online, offs[i]) == 0;
+	if (off && spoke_config_get(config, "provider", "register.delay"))
+		printf("%s: [provider] register.delay: not followed, since online = off: the "
+		       "provider is offline until it is told\n",
+		       path);
+}
+
 static int check(const char *path)
 {
-	const char *service;
 	struct spoke_config *config;
 	bool fine;
 
@@ -67,13 +96,8 @@ static int check(const char *path)
 	if (spoke_config_load(NULL, path, print_wrong, NULL, &config) != SPOKE_OK)
 		return VERB_REMOTE;
 	fine = startable(path, config, print_wrong, NULL);
-	note_tickets(path, config, "consumer");
-	for (size_t i = 0; (service = spoke_config_service(config, i)) != NULL; i++) {
-		char section[SECTION];
-
-		(void)snprintf(section, sizeof(section), "service.%s", service);
-		note_tickets(path, config, section);
-	}
+	note_all_tickets(path, config);
+	note_offline(path, config);
 	spoke_config_free(config);
 	if (!fine)
 		return VERB_REMOTE;

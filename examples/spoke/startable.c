@@ -115,10 +115,10 @@ static bool add_services(const struct check *check, struct spoke_provider *provi
 	static const struct spoke_handler handlers[] = { { .handle = handle_nothing } };
 	bool fine = true;
 
-	for (size_t i = 0; spoke_config_service(check->config, i); i++) {
-		const struct spoke_service_options service = {
-			.name = spoke_config_service(check->config, i),
-		};
+	const char *name;
+
+	for (size_t i = 0; (name = spoke_config_name(check->config, "service", i)) != NULL; i++) {
+		const struct spoke_service_options service = { .name = name };
 
 		fine &= is_made(check, spoke_provider_add(provider, &service, handlers, 1));
 	}

@@ -106,9 +106,11 @@ SPOKE_API void spoke_config_comet(const struct spoke_config *config,
 SPOKE_API const char *spoke_config_get(const struct spoke_config *config, const char *section,
 				       const char *key);
 
-/* Returns the name of section `index` of a service, from 0 on; NULL: the file has no more of them.
- * Valid until the next reload. */
-SPOKE_API const char *spoke_config_service(const struct spoke_config *config, size_t index);
+/* Returns the name in heading `index`, from 0 on, of the sections of a kind, "service" or "method":
+ * e.g. "demo.EchoService" of [service.demo.EchoService]. NULL: the file has no more of them. Valid
+ * until the next reload. */
+SPOKE_API const char *spoke_config_name(const struct spoke_config *config, const char *kind,
+					size_t index);
 
 /* One row of the table of keys. */
 struct spoke_config_key {

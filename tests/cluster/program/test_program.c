@@ -175,6 +175,7 @@ TEST(sections_and_keys_without_a_user_are_named)
 						   "[provider]\nrequests.max = 5\n"
 						   "[consumer]\ntimeout = 1s\nretries = 1\n"
 						   "[method.demo.A.greet]\nexecutes = 2\n"
+						   "timeout = 2s\n"
 						   "[method.demo.A.gret]\nexecutes = 2\n"
 						   "[comet]\npage = /srv\nslow = 1s\n");
 	struct spoke_comet_options gateway = { 0 };
@@ -186,13 +187,15 @@ TEST(sections_and_keys_without_a_user_are_named)
 	assert_null(strstr(world.log, "uses [engine"));
 	assert_null(strstr(world.log, "requests.max"));
 	assert_null(strstr(world.log, "retries"));
-	assert_null(strstr(world.log, "[method.demo.A.greet]"));
+	assert_null(strstr(world.log, "executes = 2: nothing in this program uses this key"));
+	assert_non_null(strstr(world.log, ":10: timeout = 2s: nothing in this program uses this "
+					  "key of [method.demo.A.greet] (warning)\n"));
 	assert_null(strstr(world.log, "slow"));
 	assert_non_null(strstr(world.log, ":6: timeout = 1s: nothing in this program uses "
 					  "[consumer]\n"));
 	assert_non_null(
 		strstr(world.log, "nothing in this program uses [method.demo.A.gret] (warning)\n"));
-	assert_non_null(strstr(world.log, ":13: page = /srv: nothing in this program uses this key "
+	assert_non_null(strstr(world.log, ":14: page = /srv: nothing in this program uses this key "
 					  "of [comet] (warning)\n"));
 	assert_int_equal(world.blocks, 0);
 }
