@@ -211,8 +211,11 @@ int spokei_why_end(struct spoke_engine *engine, uint64_t begun, int error, const
 
 const char *spoke_engine_why(const struct spoke_engine *engine)
 {
-	const struct spoke_event *event = spokei_events_find(engine, engine->events.last);
+	const struct spoke_event *event;
 
+	if (spokei_engine_elsewhere(engine))
+		return spoke_strerror(SPOKE_ETHREAD);
+	event = spokei_events_find(engine, engine->events.last);
 	if (engine->why[0] && engine->why_after == engine->events.last)
 		return engine->why;
 	return event ? event->text : "";

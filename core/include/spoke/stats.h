@@ -242,7 +242,8 @@ SPOKE_API void spoke_engine_pool(const struct spoke_engine *engine, struct spoke
 /*
  * Returns the text of the newest event, "" if there is none. After a function whose comment refers
  * to spoke_engine_why() has failed, this is a sentence about its error, which is no event if such
- * errors may be many. Valid until the next use of the engine. The engine's thread.
+ * errors may be many. Valid until the next use of the engine. On another thread, while the engine
+ * runs, it is the sentence of ETHREAD, with which functions fail there.
  */
 SPOKE_API const char *spoke_engine_why(const struct spoke_engine *engine);
 

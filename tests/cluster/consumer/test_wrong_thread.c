@@ -38,6 +38,7 @@ static struct {
 	struct spoke_ticket ticket;
 	int sockets[2]; /* of ann, and of a client that waits for the authorizer */
 	struct spoke_request *kept;
+	const char *why;
 	int allowed; /* functions that were not refused; -1: the handler has not run */
 	int error;   /* of the call */
 } rig;
@@ -183,6 +184,7 @@ static void ask(struct spoke_request *request, void *arg)
 {
 	(void)arg;
 	rig.allowed = count_of_calls() + count_of_objects();
+	rig.why = spoke_engine_why(rig.engine);
 	spoke_reply(request, (struct spoke_value){ NULL, 0 });
 }
 
@@ -314,6 +316,7 @@ TEST(handlers_of_the_pool_are_refused_with_ethread)
 	assert_int_equal(spoke_engine_run(rig.engine), 0);
 	assert_int_equal(rig.error, SPOKE_OK);
 	assert_int_equal(rig.allowed, 0);
+	assert_string_equal(rig.why, spoke_strerror(SPOKE_ETHREAD));
 	/* Nothing of the engine was touched, not even a counter. */
 	assert_int_equal(spoke_stat_get(rig.engine, SPOKE_STAT_CALLS_REFUSED), refused);
 	/* Between two runs every thread may use it. */
