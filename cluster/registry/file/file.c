@@ -217,6 +217,7 @@ struct file {
 	bool left_out;             /* lines of dead processes were left out of the lists */
 	bool clear;                /* ... and shall be removed from the file */
 	int complained;            /* this error was logged */
+	int unwatched;             /* negative errno of its watch; 0: it is watched */
 	struct spokei_buffer text; /* text of the file when it was last read */
 	char mark[MARK];           /* of this registry; "": none */
 	int mark_fd;               /* its lock; -1: not held */
@@ -355,7 +356,10 @@ static int read_file(struct file *file, struct spokei_buffer *out)
 	else
 		error = complain(file, "read", (int)got);
 	spokei_free(env, bytes, TEXT_MAX, 1);
-	if (!error)
+	/* A file that is missing may come, but not without its folder. */
+	if (!file->found && (file->unwatched == -ENOENT || file->unwatched == -ENOTDIR))
+		(void)complain(file, "read", file->unwatched);
+	else if (!error)
 		file->complained = 0;
 	return error;
 }
@@ -391,7 +395,8 @@ static void watch_file(struct file *file)
 	int fd;
 
 	unwatch(file);
-	if (env->files->watch(env->ctx, file->path, &fd) != 0)
+	file->unwatched = env->files->watch(env->ctx, file->path, &fd);
+	if (file->unwatched != 0)
 		return;
 	file->watch = (struct spoke_watch){ .ready = watch_ready, .fd = fd };
 	file->watching = true;

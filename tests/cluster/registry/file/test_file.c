@@ -565,6 +565,26 @@ TEST(changes_are_seen_within_1_s_without_watch)
 	registryrig_assert_list(one, 1, B "\n");
 }
 
+TEST(missing_folder_is_reported_once_and_found_when_it_comes)
+{
+	struct rig *rig = *state;
+	struct rig_member *one = rig_one(state);
+
+	spokei_vfiles_fail(rig->files, SPOKEI_VFILES_WATCH, 5, -ENOENT);
+	registryrig_subscribe(one, 1, "demo.Echo");
+	registryrig_pass(rig, 4 * SECOND);
+	registryrig_assert_done(one, 1, 0);
+	registryrig_assert_list(one, 1, "");
+	assert_int_equal(registryrig_events(
+				 one,
+				 "cannot be read: No such file or directory; create its directory"),
+			 1);
+	registryrig_pass(rig, 2 * SECOND);
+	put(rig, A "\n");
+	registryrig_assert_list(one, 1, A "\n");
+	assert_int_equal(registryrig_events(one, "create its directory"), 1);
+}
+
 TEST(unreported_changes_are_seen_within_10_s)
 {
 	struct rig *rig = *state;
