@@ -157,26 +157,11 @@ static void note_end(struct spokei_retry_state *retry, const struct spokei_outco
 	ending->class_len = keep(ending->class_name, outcome->reply->error_class);
 }
 
-struct spoke_result spokei_retry_state_result(const struct spokei_retry_state *retry)
+/* Keeps why no endpoint can take the call now. */
+static void note_reason(struct spokei_retry_state *retry)
 {
-	const struct spokei_ending *ending = &retry->ending;
-	struct spoke_result result = {
-		.error = ending->error,
-		.attempts = retry->begun,
-		.error_code = ending->error_code,
-		.error_text = { ending->text, ending->text_len },
-		.error_class = { ending->class_name, ending->class_len },
-		.written = retry->written,
-		.queued_ns = ending->queued_ns,
-		.waited_ns = ending->waited_ns,
-	};
-
-	/* All attempts were answered. */
-	if (retry->ok > 0 && retry->failed == 0)
-		result.error = SPOKE_OK;
-	if (result.error == SPOKE_OK)
-		result.value = spokei_call_nil;
-	return result;
+	retry->ending.text_len = keep(retry->ending.text,
+				      spokei_limits_text(retry->call->method, SPOKE_EUNAVAILABLE));
 }
 
 void spokei_ticket_look(const struct spokei_retry_state *retry, uint64_t now_ns,
@@ -880,6 +865,8 @@ static enum sent send_some(struct spokei_retry_state *retry, uint32_t count)
 		retry->begun++;
 		if (outcome.error)
 			note_end(retry, &outcome, fate_of(outcome.error, false));
+		if (outcome.error == SPOKE_EUNAVAILABLE && !retry->bound)
+			note_reason(retry);
 		/* A limit of this side is the same for all endpoints. */
 		if (outcome.error == SPOKE_ELIMIT && retry->open == 0 &&
 		    !retry->args.policy->repeats)
@@ -1233,9 +1220,11 @@ static void call_due(struct spokei_retry_state *retry, int error)
 		spokei_call_end_later(call, SPOKE_TICKET_EXHAUSTED, error);
 	else if (answer_left(retry) == 0 && retry->bound && !spokei_retry_state_is_deferred(retry))
 		spokei_call_end_later(call, SPOKE_TICKET_EXPIRED, retry->ending.error);
-	else if (answer_left(retry) == 0)
-		spokei_call_end_later(call, SPOKE_TICKET_EXPIRED,
-				      retry->was_unready ? SPOKE_ETIMEOUT_UNSENT : SPOKE_ETIMEOUT);
+	else if (answer_left(retry) == 0 && retry->was_unready) {
+		note_reason(retry);
+		spokei_call_end_later(call, SPOKE_TICKET_EXPIRED, SPOKE_ETIMEOUT_UNSENT);
+	} else if (answer_left(retry) == 0)
+		spokei_call_end_later(call, SPOKE_TICKET_EXPIRED, SPOKE_ETIMEOUT);
 	else {
 		spokei_call_move(&retry->state, SPOKEI_CALL_DECIDING);
 		next_step(call, NULL);

@@ -3,6 +3,7 @@
  * our attachments, if they are asked for. */
 #include "cluster/call/retry.h"
 
+#include "cluster/call/call.h"
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
 #include "cluster/filter/dedupe_table.h"
@@ -167,6 +168,30 @@ void spokei_retry_state_free(struct spokei_caller *caller, struct spokei_retry_s
 		free_history(retry, env);
 	caller->kept -= retry->size;
 	give_block(&caller->blocks, env, retry, retry->size);
+}
+
+/* --- its end */
+
+struct spoke_result spokei_retry_state_result(const struct spokei_retry_state *retry)
+{
+	const struct spokei_ending *ending = &retry->ending;
+	struct spoke_result result = {
+		.error = ending->error,
+		.attempts = retry->begun,
+		.error_code = ending->error_code,
+		.error_text = { ending->text, ending->text_len },
+		.error_class = { ending->class_name, ending->class_len },
+		.written = retry->written,
+		.queued_ns = ending->queued_ns,
+		.waited_ns = ending->waited_ns,
+	};
+
+	/* All attempts were answered. */
+	if (retry->ok > 0 && retry->failed == 0)
+		result.error = SPOKE_OK;
+	if (result.error == SPOKE_OK)
+		result.value = spokei_call_nil;
+	return result;
 }
 
 /* --- endpoints */

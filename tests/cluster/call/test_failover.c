@@ -224,6 +224,25 @@ TEST(waiting_call_ends_at_its_deadline)
 	assert_in_range(rig.world.now_ns - begun_ns, 3 * SECOND, 3 * SECOND + 3 * MS);
 }
 
+static void print_result(void *arg, const struct spoke_result *result)
+{
+	(void)spoke_result_print(result, arg, 256);
+}
+
+TEST(call_that_waited_in_vain_tells_why_no_provider_was_ready)
+{
+	char text[256] = "";
+
+	rig.provider_count = 2;
+	clusterrig_consume("wait.ready=true&timeout=3s", NULL);
+	clusterrig_pass(200 * MS);
+	assert_int_equal(spoke_call_with(clusterrig_method("echo", NULL), SPOKE_NO_ARGS,
+					 print_result, text),
+			 0);
+	clusterrig_pass(4 * SECOND);
+	assert_non_null(strstr(text, "(ECONNREFUSED)"));
+}
+
 /* A callback that takes long, calls, and loses the connection. */
 static struct {
 	struct spoke_alarm alarm;
