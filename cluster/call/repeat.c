@@ -12,8 +12,6 @@
 #include "transport/conn/conn.h"
 #include "transport/wire/message.h"
 
-#include <string.h>
-
 void spokei_repeat_attach(struct spokei_retry_state *retry, const struct spokei_endpoint *endpoint,
 			  const struct spokei_conn *conn)
 {
@@ -58,11 +56,7 @@ void spokei_repeat_bind(struct spokei_retry_state *retry)
 
 bool spokei_repeat_is_unknown(const struct spokei_outcome *outcome)
 {
-	static const char head[] = SPOKEI_DEDUPE_UNKNOWN;
-	struct spoke_span text;
-
-	if (outcome->reply == NULL || outcome->error != SPOKE_EREMOTE)
-		return false;
-	text = outcome->reply->error_text;
-	return text.len >= sizeof(head) - 1 && memcmp(text.data, head, sizeof(head) - 1) == 0;
+	return outcome->error == SPOKE_EREMOTE && outcome->reply &&
+	       outcome->reply->error_code == SPOKE_REPEAT_UNKNOWN &&
+	       spokei_span_is(outcome->reply->error_class, SPOKEI_DEDUPE_STATE);
 }

@@ -14,8 +14,9 @@
 
 #include <spoke/value.h>
 
-/* The beginning of an exception's message if the fate of the first attempt is not known. */
-#define SPOKEI_DEDUPE_UNKNOWN "whether an earlier attempt has run is not known: "
+/* The class of exceptions about requests that may have run; with the code SPOKE_REPEAT_UNKNOWN it
+ * is not known whether one has. */
+#define SPOKEI_DEDUPE_STATE "java.lang.IllegalStateException"
 #define SPOKEI_DEDUPE_ID "spoke.id"         /* key of the attachment with the id */
 #define SPOKEI_DEDUPE_REPEAT "spoke.repeat" /* ... and of that which marks a repeat */
 #define SPOKEI_DEDUPE_ID_MAX 64u            /* bytes of an id */

@@ -16,13 +16,12 @@
 #include <stdio.h>
 
 #define NS_PER_MS UINT64_C(1000000)
-#define WAITERS_MAX 16u                /* repeats that wait for one request */
-#define TOLD_NS (60000 * NS_PER_MS)    /* one event about requests forgotten early in this time */
-#define LEAST_WAIT_NS (10 * NS_PER_MS) /* between two looks for old entries */
+#define WAITERS_MAX 16u                  /* repeats that wait for one request */
+#define TOLD_NS (60000 * NS_PER_MS)      /* one event about requests forgotten early in this time */
+#define LEAST_WAIT_NS (1000 * NS_PER_MS) /* between two looks for old entries */
 
 /* Exceptions that every Java program has. */
 #define WRONG_USE "java.lang.IllegalArgumentException"
-#define UNKNOWN_FATE "java.lang.IllegalStateException"
 
 /* A repeat that waits for the answer of the first request. */
 struct waiter {
@@ -212,6 +211,17 @@ static enum spokei_dedupe_way refuse(struct spoke_request *request, int error,
 	return SPOKEI_DEDUPE_REFUSED;
 }
 
+/* Refuses a repeat, because whether the request has run is not known. */
+static enum spokei_dedupe_way refuse_unknown(struct spoke_request *request, const char *text,
+					     struct spoke_filter_verdict *ret_verdict)
+{
+	enum spokei_dedupe_way way = refuse(request, SPOKE_EREMOTE, SPOKEI_DEDUPE_STATE, text,
+					    ret_verdict);
+
+	ret_verdict->code = SPOKE_REPEAT_UNKNOWN;
+	return way;
+}
+
 static enum spokei_dedupe_way replay(struct spoke_request *request,
 				     const struct spokei_dedupe_entry *entry)
 {
@@ -263,7 +273,7 @@ static enum spokei_dedupe_way decide(struct spoke_request *request,
 	case SPOKEI_DEDUPE_WAIT:
 		return wait_or_refuse(request, entry, ret_verdict);
 	case SPOKEI_DEDUPE_NOT_KEPT:
-		return refuse(request, SPOKE_EREMOTE, UNKNOWN_FATE,
+		return refuse(request, SPOKE_EREMOTE, SPOKEI_DEDUPE_STATE,
 			      "the request with this id has run, but its answer was too large to "
 			      "be kept; raise dedupe.bytes",
 			      ret_verdict);
@@ -284,10 +294,10 @@ static enum spokei_dedupe_way decide(struct spoke_request *request,
 			      "knows whether it ran; it did not run here",
 			      ret_verdict);
 	case SPOKEI_DEDUPE_FORGOTTEN:
-		return refuse(request, SPOKE_EREMOTE, UNKNOWN_FATE,
-			      SPOKEI_DEDUPE_UNKNOWN "it was written so long ago that the provider "
-						    "may have forgotten it",
-			      ret_verdict);
+		return refuse_unknown(request,
+				      "whether an earlier attempt has run is not known: it was "
+				      "written so long ago that the provider may have forgotten it",
+				      ret_verdict);
 	case SPOKEI_DEDUPE_FULL:
 		return refuse(request, SPOKE_EREFUSED, NULL,
 			      "dedupe.max or dedupe.bytes reached by requests that run",
@@ -326,10 +336,10 @@ enum spokei_dedupe_way spokei_dedupe_check(struct spoke_request *request,
 	}
 	if (!asked.repeat)
 		return SPOKEI_DEDUPE_GOES_ON;
-	return refuse(request, SPOKE_EREMOTE, UNKNOWN_FATE,
-		      SPOKEI_DEDUPE_UNKNOWN "the provider does not remember requests of this "
-					    "method (dedupe is off)",
-		      ret_verdict);
+	return refuse_unknown(request,
+			      "whether an earlier attempt has run is not known: the provider does "
+			      "not remember requests of this method (dedupe is off)",
+			      ret_verdict);
 }
 
 /* --- the end of the first request */

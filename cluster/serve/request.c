@@ -929,7 +929,9 @@ static struct spokei_message refusal_of(const struct spoke_request *request,
 		answer.error_code = SPOKE_ELIMIT;
 	if (verdict->error == SPOKE_EFORBIDDEN)
 		answer.error_code = verdict->code ? verdict->code : SPOKE_FORBIDDEN_CALLER;
-	else if (verdict->error != SPOKE_EREMOTE)
+	else if (verdict->error == SPOKE_EREMOTE)
+		answer.error_code = verdict->code;
+	else
 		return answer;
 	answer.error = verdict->error;
 	answer.error_class = spokei_span(class_name, strlen(class_name));

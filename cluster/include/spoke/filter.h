@@ -40,7 +40,8 @@ struct spoke_filter_verdict {
 	 * no attachments: a call that has only those of filters is sent without them. */
 	struct spoke_value attachments;
 	/* Of REFUSE with EFORBIDDEN before a request: SPOKE_FORBIDDEN_CALLER, the same as 0, or
-	 * SPOKE_FORBIDDEN_UNPROVEN, for which an HTTP client gets status 401. */
+	 * SPOKE_FORBIDDEN_UNPROVEN, for which an HTTP client gets status 401. With EREMOTE: the
+	 * code of the exception. */
 	int32_t code;
 };
 

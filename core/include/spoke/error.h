@@ -76,6 +76,10 @@ enum spoke_forbidden {
 	SPOKE_FORBIDDEN_UNPROVEN = 13, /* the caller has shown no credentials, or bad ones */
 };
 
+/* The code of an exception, of class java.lang.IllegalStateException, with which a provider refuses
+ * a repeat because it cannot tell whether the request has run before: see REPEATS.md. */
+#define SPOKE_REPEAT_UNKNOWN 5409
+
 /* Returns the sentence of an error, "success" for 0 and "unknown error" for other numbers. Never
  * returns NULL. */
 SPOKE_API const char *spoke_strerror(int error);

@@ -50,11 +50,13 @@ static void begin(void)
 	assert_int_equal(filterrig_begin(&with), 0);
 }
 
-/* Returns the method of another consumer, which uses the other serialization. */
-static struct spoke_method *other_method(const char *name)
+/* Returns the method of another consumer, which uses the other serialization, and may have a token.
+ */
+static struct spoke_method *other_method(const char *name, const char *token)
 {
 	const struct spoke_consumer_options options = {
 		.url = "dubbo://" AT "/S?version=1.0&timeout=10s",
+		.token = token,
 		.serialization = SPOKE_SERIALIZATION_HESSIAN2,
 	};
 	struct spoke_method *method;
@@ -136,7 +138,7 @@ TEST(repeat_gets_the_answer_in_its_own_serialization)
 {
 	begin();
 	assert_call(call(rig.echo, "a", NULL), SPOKE_OK, "hello");
-	assert_call(call(other_method("echo"), "a", ""), SPOKE_OK, "hello");
+	assert_call(call(other_method("echo", NULL), "a", ""), SPOKE_OK, "hello");
 	assert_int_equal(rig.handled, 1);
 }
 
@@ -191,6 +193,19 @@ TEST(same_id_with_other_arguments_is_refused)
 	assert_int_equal(filterrig_stat(SPOKE_STAT_REPEATS_REFUSED), 1);
 }
 
+/* Lists serve the change of a token: the repeat may bear the new one. */
+TEST(tokens_of_one_list_are_one_caller)
+{
+	const struct spoke_provider_options with = { .dedupe_ns = KEEP,
+						     .token = "first-token,second-token" };
+
+	rig.url = "dubbo://" AT "/S?version=1.0&timeout=10s&dedupe.id=off&token=first-token";
+	assert_int_equal(filterrig_begin(&with), 0);
+	assert_call(call(rig.echo, "a", NULL), SPOKE_OK, "hello");
+	assert_call(call(other_method("echo", "second-token"), "a", NULL), SPOKE_OK, "hello");
+	assert_int_equal(rig.handled, 1);
+}
+
 TEST(bad_attachments_are_refused)
 {
 	static const char *const marks[] = {
@@ -233,7 +248,7 @@ TEST(waiting_repeat_ends_with_its_own_deadline)
 	(void)call(rig.later, "a", NULL);
 	link = rig.provider->link;
 	filterrig_pass(5 * SECOND);
-	(void)call(other_method("later"), "a", "");
+	(void)call(other_method("later", NULL), "a", "");
 	assert_int_equal(link->serving_count, 2);
 	filterrig_pass(9900 * MS);
 	assert_int_equal(link->serving_count, 1);
@@ -261,7 +276,7 @@ TEST(waiting_repeats_are_bounded)
 TEST(answer_to_a_lost_caller_is_remembered)
 {
 	begin();
-	(void)call(other_method("later"), "a", NULL);
+	(void)call(other_method("later", NULL), "a", NULL);
 	end_other();
 	filterrig_answer(0);
 	assert_call(call(rig.later, "a", ""), SPOKE_OK, "");
@@ -273,7 +288,7 @@ TEST(repeat_on_a_new_connection_waits_for_the_answer)
 	struct filterrig_call *repeat;
 
 	begin();
-	(void)call(other_method("later"), "a", NULL);
+	(void)call(other_method("later", NULL), "a", NULL);
 	end_other();
 	repeat = call(rig.later, "a", "");
 	assert_int_equal(repeat->ends, 0);
@@ -287,7 +302,7 @@ TEST(waiting_repeat_ends_with_its_connection)
 {
 	begin();
 	(void)call(rig.later, "a", NULL);
-	(void)call(other_method("later"), "a", "");
+	(void)call(other_method("later", NULL), "a", "");
 	assert_int_equal(rig.provider->link->serving_count, 2);
 	end_other();
 	assert_int_equal(rig.provider->link->serving_count, 1);
@@ -403,6 +418,26 @@ TEST(answer_is_forgotten_after_its_time)
 	assert_call(call(rig.echo, "a", mark(KEEP + 200 * MS)), SPOKE_EREMOTE, "is not known");
 	assert_int_equal(filterrig_stat(SPOKE_STAT_REPEATS_FORGOTTEN), 0);
 	assert_int_equal(rig.handled, 1);
+}
+
+TEST(idle_provider_looks_for_old_entries_once_a_second)
+{
+	struct spoke_wheel_counts before;
+	struct spoke_wheel_counts after;
+	char id[8];
+
+	begin();
+	for (unsigned i = 0; i < 40; i++) {
+		(void)snprintf(id, sizeof(id), "%u", i);
+		assert_call(call(rig.echo, id, NULL), SPOKE_OK, "hello");
+		filterrig_pass(40 * MS);
+	}
+	filterrig_pass(KEEP - 2 * SECOND);
+	spoke_wheel_counts(spoke_engine_wheel(rig.engines[SERVER]), &before);
+	filterrig_pass(4 * SECOND);
+	spoke_wheel_counts(spoke_engine_wheel(rig.engines[SERVER]), &after);
+	assert_int_equal(rig.provider->dedupe->table.ids.count, 0);
+	assert_in_range(after.fired - before.fired, 2, 5);
 }
 
 /* --- the name of the instance */
