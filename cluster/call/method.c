@@ -298,11 +298,15 @@ static void shown(struct spokei_pending *pending, const struct spokei_outcome *o
 {
 	struct showing *showing = spoke_container_of(pending, struct showing, pending);
 
+	/* It was not counted, and was just counted out. */
+	showing->conn->link->pending_count++;
 	if (!outcome->written || (outcome->error && showing->conn->unshown++ < SHOWN_MAX))
 		showing->conn->showed = 0;
 	spokei_free(showing->env, showing, 1, sizeof(*showing));
 }
 
+/* The request does not count as a call that waits, because it would take the place of the call for
+ * which it is sent. */
 static int send_token(struct spokei_conn *conn, struct spoke_span service, struct spoke_span token)
 {
 	const struct spoke_env *env = conn->stream.engine->env;
@@ -334,6 +338,8 @@ static int send_token(struct spokei_conn *conn, struct spoke_span service, struc
 	error = spokei_conn_call(conn, &showing->pending, &message);
 	if (error)
 		spokei_free(env, showing, 1, sizeof(*showing));
+	else
+		conn->link->pending_count--;
 	return error;
 }
 

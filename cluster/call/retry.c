@@ -1001,6 +1001,7 @@ static void next_step(struct spokei_call *call, const struct spokei_outcome *out
 	if (SPOKEI_UNLIKELY(retry->watched))
 		spokei_retry_queue_leave(retry, false);
 	for (;;) {
+		bool given_up = retry->given_up;
 		enum sent sent;
 
 		verdict = ask_policy(retry);
@@ -1022,9 +1023,11 @@ static void next_step(struct spokei_call *call, const struct spokei_outcome *out
 				await_ends(retry, verdict.wait_ns);
 			return;
 		}
+		/* The time of an attempt that was ended for another one was not over. */
+		if (sent == SENT_NONE || given_up)
+			outcome = NULL;
 		if (sent == SENT_NEVER)
 			break;
-		outcome = NULL;
 	}
 	finish(call, outcome, &verdict);
 }
@@ -1155,14 +1158,14 @@ static bool is_followed(const struct spokei_retry_state *retry, enum spoke_polic
 	struct spoke_policy_history history = history_of(retry);
 	struct spoke_policy_verdict verdict;
 
-	if (caller->closed) /* calls that run may end, but no further attempt begins */
-		return false;
 	history.open--;
 	history.failed++;
 	history.last = fate;
 	history.given_up = false;
 	verdict = retry->args.policy->next(&history);
-	return (verdict.step == SPOKE_STEP_SEND || verdict.step == SPOKE_STEP_WAIT) &&
+	/* When the caller closes, calls that run may end, but no further attempt begins. */
+	return !caller->closed &&
+	       (verdict.step == SPOKE_STEP_SEND || verdict.step == SPOKE_STEP_WAIT) &&
 	       spokei_budget_has(&caller->budget, caller->engine->begin_ns);
 }
 

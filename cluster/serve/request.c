@@ -896,9 +896,9 @@ static struct spoke_request *take_request(struct spokei_link *link, struct spoke
 	return request;
 }
 
-/* Returns whether the deadline has passed, also while earlier handlers of this round ran. Reading
- * the clock for each request costs too much, so the coarse clock is used until the deadline is
- * near; it also tells whether the handler before has held the loop. */
+/* Returns whether the deadline has passed, also while earlier handlers of this round ran, or
+ * callbacks of calls. Reading the clock for each request costs too much, so the coarse clock is
+ * used until the deadline is near; it also tells whether the handler before has held the loop. */
 static bool is_over(struct spoke_engine *engine, uint64_t deadline_ns)
 {
 	const struct spoke_env *env = engine->env;
@@ -908,9 +908,14 @@ static bool is_over(struct spoke_engine *engine, uint64_t deadline_ns)
 		return true;
 	if (engine->ran_ns != engine->begin_ns) {
 		engine->ran_ns = engine->handler_ns = engine->begin_ns;
-		return false;
+		if (SPOKEI_LIKELY(engine->stats[SPOKE_STAT_CALLS] == 0))
+			return false;
+		now_ns = env->coarse(env->ctx);
+		if (now_ns > engine->begin_ns)
+			engine->handler_ns = now_ns;
+	} else {
+		now_ns = spokei_figures_handled(engine);
 	}
-	now_ns = spokei_figures_handled(engine);
 	return now_ns + SPOKE_COARSE_NS >= deadline_ns && env->now(env->ctx) >= deadline_ns;
 }
 

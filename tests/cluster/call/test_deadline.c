@@ -3,8 +3,10 @@
 #include "cluster/call/method.h"
 #include "cluster/config/keys.h"
 #include "cluster/config/settings.h"
+#include "cluster/consumer/parts.h"
 #include "tests/cluster/clusterrig.h"
 #include "tests/support/test.h"
+#include "transport/conn/link.h"
 
 #define rig clusterrig
 
@@ -122,6 +124,44 @@ TEST(attempt_goes_on_if_no_other_provider_can_take_it)
 	clusterrig_end(call);
 	assert_int_equal(call->error, SPOKE_OK);
 	assert_int_equal(call->attempts, 1);
+}
+
+/* 150 calls leave the budget 130 retries. */
+TEST(attempts_go_on_if_the_budget_has_no_retry_for_them)
+{
+	struct spoke_method *echo;
+
+	clusterrig_provide(3);
+	clusterrig_consume("timeout=1s&eject.failures=0", NULL);
+	echo = clusterrig_method("echo", &idempotent);
+	for (unsigned i = 0; i < 3; i++)
+		spokei_world_hold(&rig.providers[i].process, 5 * SECOND);
+	for (unsigned i = 0; i < 150; i++)
+		(void)clusterrig_call(echo);
+	clusterrig_pass(500 * MS);
+	assert_int_equal(clusterrig_stat(SPOKE_STAT_RETRIES), 130);
+	assert_int_equal(clusterrig_stat(SPOKE_STAT_RETRIES_UNFUNDED), 0);
+	clusterrig_pass(498 * MS);
+	assert_int_equal(rig.ended, 0);
+	clusterrig_pass(5 * MS);
+	assert_int_equal(rig.ended, 150);
+}
+
+/* The call was given up for another attempt, so its time was not over. */
+TEST(limit_is_the_result_if_it_refuses_the_next_attempt)
+{
+	struct rig_call *call;
+
+	clusterrig_provide(2);
+	for (unsigned i = 0; i < 2; i++)
+		rig.providers[i].manner = RIG_SILENT;
+	clusterrig_consume("timeout=1s", NULL);
+	call = clusterrig_call(clusterrig_method("echo", &idempotent));
+	clusterrig_pass(10 * MS);
+	rig.consumer->link->limits.pending_max = 0;
+	clusterrig_pass(600 * MS);
+	assert_int_equal(call->ends, 1);
+	assert_int_equal(call->error, SPOKE_ELIMIT);
 }
 
 TEST(attempt_has_ten_ms_at_least)

@@ -5,6 +5,7 @@
 #include "tests/support/test.h"
 
 #include <spoke/future.h>
+#include <spoke/stats.h>
 #include <spoke/trace.h>
 
 #include <stdio.h>
@@ -70,6 +71,40 @@ TEST(parent_is_named_where_no_handler_runs)
 	assert_int_equal(middle->ends, 1);
 	assert_in_range(middle->ended_ns - begun_ns, 599 * MS, 602 * MS);
 	assert_in_range(chain.last->left_ns, 195 * MS, 201 * MS);
+}
+
+static unsigned late;
+
+static void note_late(struct chain_node *node, struct spoke_request *request)
+{
+	(void)node;
+	late += spoke_request_left(request) == 0;
+	spoke_reply(request, (struct spoke_value){ NULL, 0 });
+}
+
+static void hold_the_loop(void *arg, const struct spoke_result *result)
+{
+	(void)arg;
+	(void)result;
+	spokei_world_stall(&chain.world, 50 * MS);
+}
+
+TEST(time_that_a_callback_takes_counts_for_requests_after_it)
+{
+	late = 0;
+	chain_begin(3, "timeout=3s");
+	middle->handle = note_late;
+	for (unsigned i = 0; i < 20; i++) {
+		assert_int_equal(spoke_call(middle->method, (struct spoke_span){ NULL, 0 }, NULL,
+					    hold_the_loop, NULL, NULL),
+				 0);
+		chain_pass(5 * MS);
+		(void)chain_call(20 * MS);
+		chain_answer(chain.last, 0);
+		chain_pass(200 * MS);
+	}
+	assert_int_equal(late, 0);
+	assert_true(spoke_stat_get(middle->engine, SPOKE_STAT_REQUESTS_EXPIRED) > 0);
 }
 
 TEST(own_timeout_stays_if_it_is_shorter)

@@ -334,6 +334,16 @@ TEST(token_that_was_refused_is_shown_again)
 	assert_int_equal(spoke_stat_get(rig.provides.engine, SPOKE_STAT_ACCEPTED), 1);
 }
 
+TEST(token_takes_no_place_of_a_call)
+{
+	const struct spoke_consumer_options with = { .token = SECRET, .pending_max = 1 };
+
+	provide(NEAR, "[provider]\ntoken = " SECRET "\n");
+	assert_int_equal(consume("msgpack-rpc://" NEAR "/it.Api", with, NULL), 0);
+	assert_int_equal(call(), 0);
+	assert_int_equal(call(), 0);
+}
+
 TEST(token_of_the_url_is_shown_too)
 {
 	provide(NEAR, "[provider]\ntoken = " SECRET "\n");
