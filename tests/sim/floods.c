@@ -11,9 +11,10 @@
 /* A heartbeat that wants no answer. */
 static const unsigned char heartbeat[SIM_HEAD + 1] = { 0xda, 0xbb, 0xa0 | 27, [15] = 1, 0xc0 };
 
+/* A provider takes it that reading costs no time before its first handler of a turn. */
 static bool may_flood(const struct sim_stream *stream)
 {
-	return stream->dubbo && !stream->veiled && stream->ends[0].fd >= 0 &&
+	return stream->dubbo && !stream->veiled && !stream->inner && stream->ends[0].fd >= 0 &&
 	       stream->ends[1].fd >= 0;
 }
 

@@ -215,6 +215,17 @@ static void take_head(struct sim_frames *frames,
 	}
 }
 
+static void read_attachments(const struct sim_frames *frames, size_t kept, struct sim_frame *frame)
+{
+	const unsigned char *bytes = kept < frames->need ? frames->tail : frames->kept;
+	size_t len = kept < frames->need ? SIM_TAIL : kept;
+	const unsigned char *timeout = frames->timed ? find_key(bytes, len, "timeout") : NULL;
+
+	read_attempt(bytes, len, frame);
+	if (timeout)
+		frame->timeout_ms = digits_at(timeout, bytes + len, 10);
+}
+
 static void end_frame(struct sim_frames *frames,
 		      void (*whole)(void *arg, const struct sim_frame *frame), void *arg)
 {
@@ -223,8 +234,7 @@ static void end_frame(struct sim_frames *frames,
 	bool allowed = frames->need <= frames->frame_max;
 
 	if (frame.kind == SIM_REQUEST && frame.number)
-		read_attempt(kept < frames->need ? frames->tail : frames->kept,
-			     kept < frames->need ? SIM_TAIL : kept, &frame);
+		read_attachments(frames, kept, &frame);
 	frames->frame_len = frames->need;
 	frames->have = 0;
 	frames->need = 0;

@@ -47,6 +47,7 @@ struct sim_frame {
 	uint64_t call_hash;
 	uint64_t call_id;
 	unsigned attempt;
+	uint64_t timeout_ms; /* if they are looked for */
 	bool repeat;
 	uint32_t instance; /* also of a name */
 	bool unknown;      /* a reply: the provider does not know whether an earlier attempt ran */
@@ -55,6 +56,7 @@ struct sim_frame {
 /* One direction of a connection, as one side sees it. */
 struct sim_frames {
 	bool broken;        /* the rest of the stream cannot be parsed */
+	bool timed;         /* looks for the timeouts of requests */
 	size_t frame_max;   /* a longer frame is skipped */
 	uint64_t have;      /* bytes of the current frame; 0: at a boundary */
 	uint64_t need;      /* length of the current frame; 0: its header is incomplete */

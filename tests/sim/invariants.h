@@ -151,6 +151,16 @@
 	  "twice, is repeated there only, with a mark; no other request has one.")                 \
 	X(S58, oracle_repeats,                                                                     \
 	  "A provider does not say of a call that it remembers that it cannot know it.")           \
+	X(S59, oracle_parents,                                                                     \
+	  "A call that is made for a request has no more time than is left of it, and ends then, " \
+	  "or after its own timeout, and not before either; without time left none is made.")      \
+	X(S60, oracle_parents,                                                                     \
+	  "When a provider knows that a caller has gone, the calls that it has made for the "      \
+	  "request end in that turn or the next, none is made any more, and no request is "        \
+	  "written or run.")                                                                       \
+	X(S61, oracle_parents,                                                                     \
+	  "A call that is made for no request, or whose request is answered or still waited for, " \
+	  "is not cancelled.")                                                                     \
 	X(L1, heal,                                                                                \
 	  "After the faults have ended, every consumer is connected again within its backoff "     \
 	  "and connect timeout, and every new call succeeds.")                                     \

@@ -184,6 +184,9 @@ static void summarize(const struct settings *settings, const struct sim_counts *
 	(void)printf("%" PRIu64 " worlds with shared memory; %" PRIu64 " floods; %" PRIu64
 		     " requests would have been late\n",
 		     counts->shares, counts->floods, counts->late);
+	(void)printf("%" PRIu64 " inner calls, %" PRIu64 " of them run; %" PRIu64
+		     " ended because their callers were gone, %" PRIu64 " were refused then\n",
+		     counts->inner, counts->inner_runs, counts->inner_gone, counts->inner_refused);
 	(void)printf("%" PRIu64 " tickets, %" PRIu64 " retries, %" PRIu64
 		     " provider lists received; at most %.2f MB in a consumer\n",
 		     counts->tickets, counts->retries, counts->lists,

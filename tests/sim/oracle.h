@@ -20,6 +20,10 @@ struct sim_excuse {
 struct sim_line;
 struct spokei_tls;
 
+enum {
+	SIM_NAMED = 16, /* instances of one connection that are remembered */
+};
+
 /* One end of a connection. */
 struct sim_end {
 	struct sim_stream *stream;   /* NULL: a connection to the store of leases ... */
@@ -37,6 +41,9 @@ struct sim_end {
 	uint64_t wrote_ns;   /* when the last byte was written; over TLS: of the plain ones */
 	uint64_t passed_ns;  /* when the descriptor took the last byte */
 	uint64_t first_wrote_ns;
+	uint64_t first_order; /* sequence number of that, and of the last end of a turn at which no
+			       */
+	uint64_t free_order;  /* output waited; both are kept in worlds with inner calls only */
 	uint64_t frame_ns; /* when the frame that is being written began, by the process's clock */
 	uint64_t frame_order; /* its sequence number */
 	uint64_t again_ns;    /* when a read returned EAGAIN although there were bytes */
@@ -91,7 +98,12 @@ struct sim_ask {
 	bool given_up; /* the consumer has written that it does not wait any more */
 	bool barred;   /* the provider may have shut its consumer out when it read the request */
 	bool dropped;  /* ... and the provider has read that, so it need not answer */
+	uint32_t timeout_ms; /* that the request carries; 0: none, or not looked for */
 	uint64_t read_ns;
+	uint64_t clock_ns;     /* the same by the clock of the provider */
+	uint64_t due_ns;       /* when the turn was due in which it did */
+	uint64_t held_ns;      /* value of the provider's held_ns then */
+	uint64_t dropped_turn; /* turn of the provider in which it has read the cancel */
 };
 
 struct sim_stream {
@@ -100,10 +112,12 @@ struct sim_stream {
 	unsigned number;
 	unsigned place; /* index of the provider */
 	bool dubbo;
-	bool veiled;          /* over TLS: the network does not see the bytes of its ends */
-	bool tampered;        /* bytes to or from the provider were altered on the way */
-	uint32_t instance;    /* that the consumer was told last; 0: none */
-	uint32_t before;      /* ... and the one before that, of the same process */
+	bool inner;                /* the connecting side is a provider */
+	bool veiled;               /* over TLS: the network does not see the bytes of its ends */
+	bool tampered;             /* bytes to or from the provider were altered on the way */
+	uint32_t instance;         /* that the consumer was told last; 0: none */
+	uint32_t names[SIM_NAMED]; /* the last ones of the same process, and how often it had one */
+	uint32_t name_count;
 	uint64_t named_order; /* sequence number of that */
 	bool clogged;
 	bool over;        /* both ends are closed */
@@ -215,6 +229,25 @@ bool sim_may_be_bound(const struct sim_call *call);
  * it need not have run. */
 bool sim_repeat_answered(const struct sim_provider *provider, const struct sim_call *call,
 			 const struct sim_frame *frame);
+
+/* Returns whether the request carries an id. */
+bool sim_has_id(const struct spoke_request *request);
+
+/* --- chains.c, oracle_parents.c */
+
+/* The request is answered now. */
+void sim_parent_answered(struct sim_world *world, const struct spoke_request *request);
+
+/* The end of a provider has read a cancel; an end was closed. */
+void sim_parent_cancelled(const struct sim_end *end, const struct sim_frame *frame);
+void sim_parents_lost(const struct sim_end *end);
+
+/* A provider has written a request whole that is none of a call. */
+void sim_inner_written(const struct sim_end *end, const struct sim_frame *frame);
+
+/* The turn of a provider is over; its engine was freed. */
+void sim_parents_turned(struct sim_provider *provider);
+void sim_parents_end(struct sim_provider *provider);
 
 /* --- oracle_tickets.c */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks requests and answers of each connection by their ids. */
+#include "core/engine/engine.h"
 #include "tests/sim/store.h"
 
 #include <stdlib.h>
@@ -89,8 +90,10 @@ static void request_sent(struct sim_end *end, const struct sim_frame *frame)
 				 .repeat = frame->repeat,
 				 .written = true,
 				 .two_way = frame->two_way };
-	if (call == NULL)
+	if (call == NULL) {
+		sim_inner_written(end, frame);
 		return;
+	}
 	sim_note(world, "call % is written on connection %", frame->number, stream->number, 0, 0);
 	/* Flipped bits may have hidden the drain notice from the product. */
 	if (end->readonly && call->order > end->readonly && !stream->tampered)
@@ -253,6 +256,12 @@ static void request_seen(struct sim_end *end, const struct sim_frame *frame)
 	if (ask) {
 		ask->read = true;
 		ask->read_ns = stream->world->virt.now_ns;
+		ask->clock_ns = sim_now(end->process);
+		if (end->process->engine)
+			ask->due_ns = end->process->engine->begin_ns -
+				      end->process->engine->late_ns;
+		ask->held_ns = end->process->held_ns;
+		ask->timeout_ms = (uint32_t)frame->timeout_ms;
 		ask->barred = call && sim_access_may_refuse(call);
 	}
 	if (call) {
@@ -308,8 +317,12 @@ void sim_ask_seen(struct sim_end *end, const struct sim_frame *frame)
 		break;
 	case SIM_CANCEL:
 		ask = sim_connected(end) ? NULL : find(end->stream, frame->id);
+		if (ask && !ask->dropped)
+			ask->dropped_turn = end->process->turns + 1;
 		if (ask)
 			ask->dropped = true;
+		if (ask)
+			sim_parent_cancelled(end, frame);
 		break;
 	case SIM_ASIDE:
 		end->aside_seen = true;
@@ -322,9 +335,8 @@ void sim_ask_seen(struct sim_end *end, const struct sim_frame *frame)
 	case SIM_NAME:
 		sim_note(end->stream->world, "c% is told instance % on connection %",
 			 end->process->number, frame->instance, end->stream->number, 0);
-		if (end->stream->instance != frame->instance)
-			end->stream->before = end->stream->instance;
 		end->stream->instance = frame->instance;
+		end->stream->names[end->stream->name_count++ % SIM_NAMED] = frame->instance;
 		end->stream->named_order = ++end->stream->world->order;
 		break;
 	case SIM_PROBE:
@@ -384,6 +396,11 @@ void sim_ask_runs(struct sim_call *call, struct sim_stream *stream, unsigned att
 		return;
 	if (ask->ran && !stream->tampered)
 		sim_violation(world, SIM_S6, "call %u is run twice for one request", number);
+	/* A connection that pauses reads bytes that it takes in later. */
+	if (ask->dropped && ask->dropped_turn <= stream->ends[1].process->turns &&
+	    !stream->tampered &&
+	    ((const struct sim_provider *)stream->ends[1].process)->plan->out_high == 0)
+		sim_violation(world, SIM_S60, "call %u is run although it was cancelled", number);
 	ask->ran = true;
 }
 

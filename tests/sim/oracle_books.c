@@ -34,6 +34,15 @@ static struct spokei_link *link_of(struct sim_process *process)
 		       : NULL;
 }
 
+/* Returns the link of the calls that a provider makes, or NULL. */
+static struct spokei_link *relay_of(const struct sim_process *process)
+{
+	const struct sim_provider *provider = (const struct sim_provider *)process;
+
+	return sim_is_provider(process) && provider->relay.consumer ? provider->relay.consumer->link
+								    : NULL;
+}
+
 struct sim_end *sim_end_at(struct sim_process *process, int fd)
 {
 	struct sim_world *world = process->world;
@@ -94,7 +103,8 @@ static void check_pause(struct sim_process *process, const struct spokei_conn *c
 
 bool sim_books_deaf(const struct sim_end *end)
 {
-	struct spokei_link *link = link_of(end->process);
+	struct spokei_link *link = end->stream->inner && sim_connected(end) ? relay_of(end->process)
+									    : link_of(end->process);
 
 	if (link == NULL)
 		return false;
@@ -283,25 +293,37 @@ static uint32_t connections_that_showed(struct spokei_link *link)
 	return count;
 }
 
-/* Checks that each armed timer belongs to an existing connection or call. */
-void sim_books_timers(struct sim_process *process)
+/* Returns how many timers of connections are armed. */
+static uint64_t armed_conns(const struct spokei_link *link)
 {
-	struct spokei_link *link = process->engine ? link_of(process) : NULL;
 	uint64_t armed = 0;
 
-	if (link == NULL)
-		return;
 	for (struct spoke_list *at = link->conns.next; at != &link->conns; at = at->next) {
 		const struct spokei_conn *conn = spoke_container_of(at, struct spokei_conn, node);
 
 		armed += spoke_timer_armed(&conn->timer);
 	}
+	return armed;
+}
+
+/* Checks that each armed timer belongs to an existing connection or call. */
+void sim_books_timers(struct sim_process *process)
+{
+	struct spokei_link *link = process->engine ? link_of(process) : NULL;
+	const struct spokei_link *relay = relay_of(process);
+	uint64_t armed;
+	uint64_t pending;
+
+	if (link == NULL)
+		return;
+	armed = armed_conns(link) + (relay ? armed_conns(relay) : 0);
+	pending = link->pending_count + connections_that_showed(link) +
+		  (relay ? relay->pending_count : 0);
 	if (armed_of(process, link->conn_class) != armed)
 		sim_violation(process->world, SIM_S18,
 			      "process %u: the timer of a closed connection is armed",
 			      process->number);
-	if (armed_of(process, link->pending_class) >
-	    link->pending_count + connections_that_showed(link))
+	if (armed_of(process, link->pending_class) > pending)
 		sim_violation(process->world, SIM_S18,
 			      "process %u: the timer of a finished call is armed", process->number);
 }
@@ -342,8 +364,9 @@ void sim_books_check(struct sim_process *process)
 	if (!sim_is_provider(process))
 		check_consumer((struct sim_consumer *)process);
 	wrong = balance_wrong(process->engine,
-			      sim_is_provider(process) ? 0
-						       : ((struct sim_consumer *)process)->waits,
+			      sim_is_provider(process)
+				      ? ((struct sim_provider *)process)->relay.waits
+				      : ((struct sim_consumer *)process)->waits,
 			      link ? link->serving_count : 0, text);
 	if (wrong)
 		sim_violation(world, SIM_S27, "process %u: %s", process->number, wrong);

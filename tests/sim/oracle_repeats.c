@@ -22,6 +22,11 @@ static bool has_key(struct spoke_value map, const char *key)
 	return map.len > 0 && spoke_value_get(map, key, &value) == SPOKE_OK;
 }
 
+bool sim_has_id(const struct spoke_request *request)
+{
+	return has_key(spoke_request_attachments(request), "spoke.id");
+}
+
 /* Returns whether the provider has run the call with an id since it started. */
 static bool has_run(const struct sim_provider *provider, const struct sim_call *call)
 {
@@ -55,6 +60,16 @@ void sim_repeat_runs(struct sim_provider *provider, struct sim_call *call,
 
 /* --- S57 */
 
+/* Returns whether the consumer knew the instance by this connection. A request that is queued
+ * already may be overtaken by new names. */
+static bool was_named(const struct sim_stream *stream, uint32_t instance)
+{
+	for (uint32_t i = 0; i < stream->name_count && i < SIM_NAMED; i++)
+		if (stream->names[i] == instance)
+			return true;
+	return false;
+}
+
 void sim_repeat_written(struct sim_call *call, const struct sim_stream *stream,
 			const struct sim_frame *frame)
 {
@@ -67,10 +82,7 @@ void sim_repeat_written(struct sim_call *call, const struct sim_stream *stream,
 	call->refusals_then = call->refusals;
 	if (stream->tampered || world->tampered)
 		return;
-	/* A request that is queued already may be overtaken by a new name. */
-	if (frame->repeat &&
-	    (twice || frame->instance == 0 ||
-	     (frame->instance != stream->instance && frame->instance != stream->before)))
+	if (frame->repeat && (twice || !was_named(stream, frame->instance)))
 		sim_violation(world, SIM_S57,
 			      "call %u is repeated at instance %" PRIx32
 			      " with the mark of %" PRIx32,

@@ -31,6 +31,7 @@ static void init_end(struct sim_stream *stream, unsigned which, struct sim_proce
 	end->since_ns = stream->world->virt.now_ns;
 	end->sent.frame_max = FRAME_MAX;
 	end->seen.frame_max = FRAME_MAX;
+	end->sent.timed = end->seen.timed = stream->world->chains != NULL;
 }
 
 /* Checks a new connection attempt. A provider that was withdrawn and listed again may get a new
@@ -62,28 +63,34 @@ static void check_connect(struct sim_consumer *consumer, unsigned place)
 
 static struct sim_end *connecting(struct sim_world *world, const struct spokei_vnet_news *news)
 {
-	struct sim_consumer *consumer = (struct sim_consumer *)process_of(news->user);
+	struct sim_process *process = process_of(news->user);
+	struct sim_consumer *consumer = (struct sim_consumer *)process;
 	unsigned place = place_of(news->name);
 	struct sim_stream *stream;
 
 	if (place >= SIM_PROVIDERS)
-		return sim_line_new(&consumer->process, news->fd)->ends;
+		return sim_line_new(process, news->fd)->ends;
 	stream = calloc(1, sizeof(*stream));
 	if (stream == NULL)
 		abort();
-	check_connect(consumer, place);
+	stream->inner = sim_is_provider(process);
+	if (!stream->inner)
+		check_connect(consumer, place);
 	stream->world = world;
 	stream->number = ++world->stream_count;
 	stream->place = place;
-	stream->dubbo = !consumer->plan->mprpc;
+	stream->dubbo = stream->inner || !consumer->plan->mprpc;
 	stream->veiled = sim_plan_veils(world->plan);
 	stream->next = world->streams;
 	world->streams = stream;
-	init_end(stream, 0, &consumer->process, news->fd);
+	init_end(stream, 0, process, news->fd);
 	init_end(stream, 1, NULL, -1);
-	consumer->last[place] = stream;
-	sim_note(world, "c% connects to p%: connection %", consumer->process.number, place,
-		 stream->number, 0);
+	if (!stream->inner)
+		consumer->last[place] = stream;
+	sim_note(world,
+		 stream->inner ? "p% connects to p%: connection %"
+			       : "c% connects to p%: connection %",
+		 process->number, place, stream->number, 0);
 	return &stream->ends[0];
 }
 
@@ -123,8 +130,10 @@ static void seen_whole(void *arg, const struct sim_frame *frame)
 void sim_stream_wrote(struct sim_end *end, const void *bytes, size_t len)
 {
 	end->wrote_ns = end->stream->world->virt.now_ns;
-	if (end->first_wrote_ns == 0)
+	if (end->first_wrote_ns == 0) {
 		end->first_wrote_ns = end->wrote_ns;
+		end->first_order = ++end->stream->world->order;
+	}
 	if (end->sent.have == 0)
 		frame_begins(end);
 	if (end->stream->dubbo)
@@ -238,8 +247,9 @@ static void closed(struct sim_end *end)
 
 	if (end->process == NULL)
 		return; /* aborted by the kernel before accept() */
-	if (end == &stream->ends[0])
+	if (end == &stream->ends[0] && !stream->inner)
 		forget_attempt(end);
+	sim_parents_lost(end);
 	sim_note(stream->world, "process % closes connection %", end->process->number,
 		 stream->number, 0, 0);
 	end->process->progress++;

@@ -148,6 +148,12 @@ static void note_late(struct sim_process *process)
 	process->late_ns = process->world->virt.now_ns;
 }
 
+static void turned(struct sim_provider *provider)
+{
+	sim_repeats_turned(provider);
+	sim_parents_turned(provider);
+}
+
 void sim_turned(struct spokei_world_process *virt)
 {
 	struct sim_process *process = (struct sim_process *)virt;
@@ -160,7 +166,7 @@ void sim_turned(struct spokei_world_process *virt)
 		sim_leases_turned((struct sim_consumer *)process);
 	}
 	if (sim_is_provider(process))
-		sim_repeats_turned((struct sim_provider *)process);
+		turned((struct sim_provider *)process);
 	check_spin(process);
 	check_ends(process);
 	sim_books_timers(process);

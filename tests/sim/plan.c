@@ -22,6 +22,8 @@
 #define LIMITS_PERMILLE 300u
 #define DEDUPE_SEED UINT64_C(0x64656475706500)
 #define DEDUPE_PERMILLE 400u
+#define CHAINS_SEED UINT64_C(0x706172656e7400)
+#define CHAINS_PERMILLE 200u
 #define OUTAGE_BEFORE_NS (5 * SECOND)
 #define OUTAGE_NS (600 * SECOND)
 #define OUTAGE_AFTER_NS (5 * SECOND)
@@ -253,6 +255,8 @@ void sim_plan_share(struct sim_plan *plan, bool always)
 
 	plan->shares = (drawn || always) && !plan->secure.tls;
 	plan->shares_always = plan->shares && !drawn;
+	if (plan->shares)
+		plan->chain_permille = 0;
 }
 
 /* Has a generator of its own, too. */
@@ -301,6 +305,26 @@ static void draw_dedupe(struct sim_plan *plan)
 		if (sim_chance(&dice, 300))
 			plan->providers[i].dedupe_max = (uint32_t)sim_magnitude(&dice, 1, 100);
 	}
+}
+
+/* Has a generator of its own, too. Callers that go away are what it is about. */
+static void draw_chains(struct sim_plan *plan)
+{
+	struct sim_dice dice = sim_dice_make(plan->seed ^ CHAINS_SEED);
+
+	if (!sim_chance(&dice, CHAINS_PERMILLE) || plan->provider_count < 2 || plan->secure.on)
+		return;
+	plan->chain_permille = (unsigned)sim_between(&dice, 200, 900);
+	plan->chain = (struct sim_chain_plan){
+		.timeout_ns = sim_magnitude(&dice, 10 * MS, SECOND),
+		.policy = (unsigned)sim_between(&dice, 0, 2),
+		.idempotent = sim_chance(&dice, 500),
+		.hedge_ns = sim_chance(&dice, 300) ? sim_magnitude(&dice, MS, 100 * MS) : 0,
+		.wait_ready = sim_chance(&dice, 300),
+		.lazy = sim_chance(&dice, 300),
+	};
+	if (plan->faults && sim_chance(&dice, 700))
+		plan->faults |= 1u << SIM_CANCELS;
 }
 
 static void draw_registry(struct sim_dice *dice, struct sim_plan *plan)
@@ -355,6 +379,7 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed, bool secure)
 	draw_steps(plan);
 	draw_limits(plan);
 	draw_dedupe(plan);
+	draw_chains(plan);
 }
 
 void sim_plan_steady(struct sim_plan *plan, unsigned calls_per_s, uint64_t length_ns)

@@ -158,6 +158,16 @@ struct sim_leases_plan {
 	uint64_t replica_ns; /* delay of the replica */
 };
 
+/* The calls of providers to the next ones. */
+struct sim_chain_plan {
+	uint64_t timeout_ns;
+	unsigned policy; /* failover, failfast, forking */
+	bool idempotent;
+	uint64_t hedge_ns;
+	bool wait_ready;
+	bool lazy;
+};
+
 /* Lists by which providers shut consumers out. */
 enum sim_access {
 	SIM_ACCESS_FREE,
@@ -210,6 +220,8 @@ struct sim_plan {
 	uint64_t flood_ns;
 	uint64_t registry_retry_ns;   /* retry period of registry requests */
 	uint64_t registry_session_ns; /* the registry keeps entries of an ended session this long */
+	unsigned chain_permille; /* requests whose handlers make calls; 0: providers make none */
+	struct sim_chain_plan chain;
 	struct sim_leases_plan leases;
 	struct sim_secure_plan secure;
 	bool shares;        /* all links of consumers are shared memory */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A simulated provider: listens, and its handlers answer as the call requests. */
+#include "tests/sim/chains.h"
 #include "tests/sim/store.h"
 
 #include "cluster/provider/parts.h"
@@ -22,6 +23,7 @@ static void answer(const struct sim_held *to, size_t len)
 	spoke_builder_init_fixed(&builder, bytes, sizeof(bytes), NULL);
 	spoke_pack_bin(&builder, body, len < SIM_MARK ? SIM_MARK : len);
 	sim_handler_ended(to->by, to->stream);
+	sim_parent_answered(to->by->process.world, to->request);
 	if (spoke_builder_finish(&builder, &packed))
 		spoke_reply_error(to->request, 1, "no room");
 	else
@@ -58,7 +60,22 @@ void sim_provider_drop_held(struct sim_provider *provider)
 	}
 }
 
-static void hold(const struct sim_held *what, uint64_t ns)
+void sim_provider_answer(struct sim_world *world, const struct spoke_request *request)
+{
+	for (unsigned i = 0; i < world->held_count; i++) {
+		if (world->held[i].request == request) {
+			answer_held(world, i);
+			return;
+		}
+	}
+}
+
+void sim_provider_answer_now(const struct sim_held *what)
+{
+	answer(what, SIM_MARK);
+}
+
+void sim_provider_hold(const struct sim_held *what, uint64_t ns)
 {
 	struct sim_world *world = what->by->process.world;
 
@@ -120,12 +137,15 @@ static void handle(struct spoke_request *request, void *arg)
 	sim_lease_runs(provider, request);
 	sim_fault_stall(&provider->process);
 	maybe_free(provider);
+	if (world->chains && sim_chain_serves(&what, call, what.stream))
+		return;
 	switch ((enum sim_manner)call->manner) {
 	case SIM_LATER:
-		hold(&what, sim_between(&world->dice, 0, call->timeout_ns + call->timeout_ns / 4));
+		sim_provider_hold(&what, sim_between(&world->dice, 0,
+						     call->timeout_ns + call->timeout_ns / 4));
 		return;
 	case SIM_NEVER:
-		hold(&what, call->timeout_ns + 3 * SECOND);
+		sim_provider_hold(&what, call->timeout_ns + 3 * SECOND);
 		return;
 	case SIM_ERROR:
 		sim_handler_ended(provider, what.stream);
@@ -161,11 +181,15 @@ static bool make_fence(struct sim_provider *provider)
 static bool make(struct sim_provider *provider)
 {
 	static const struct spoke_service_options service = { .name = "sim.Echo" };
-	const struct spoke_handler handler = {
-		.handle = handle,
-		.arg = provider,
-		.executes = provider->plan->executes,
+	const struct spoke_handler handlers[] = {
+		{
+			.handle = handle,
+			.arg = provider,
+			.executes = provider->plan->executes,
+		},
+		sim_chains_handler(provider),
 	};
+	size_t count = provider->process.world->chains ? 2 : 1;
 	const struct spoke_filter *filters[1];
 	struct spoke_provider_options options = {
 		.heartbeat_ns = provider->plan->heartbeat_ns,
@@ -206,7 +230,9 @@ static bool make(struct sim_provider *provider)
 		provider->provider->link->limits.out_low = provider->plan->out_high / 4;
 	}
 	(void)snprintf(url, sizeof(url), "dubbo://%s", provider->address);
-	if (spoke_provider_add(provider->provider, &service, &handler, 1))
+	if (spoke_provider_add(provider->provider, &service, handlers, count))
+		return false;
+	if (!sim_chains_make(provider))
 		return false;
 	if (provider->plan->dedupe_max)
 		provider->provider->dedupe->table.count_max = provider->plan->dedupe_max;

@@ -34,6 +34,7 @@ struct spokei_link;
 struct sim_world;
 struct sim_end;
 struct sim_store;
+struct sim_chains;
 
 /* --- processes */
 
@@ -68,8 +69,18 @@ struct sim_process {
 		*broken; /* the connection on which this turn read an invalid frame; NULL: none */
 };
 
+/* The calls that a provider makes. */
+struct sim_relay {
+	struct spoke_consumer *consumer; /* NULL: none, or freed */
+	struct spoke_method *method;
+	unsigned waits;  /* inner calls that have not ended */
+	unsigned doomed; /* those of them whose requests have no caller any more */
+	unsigned fresh;  /* of all such inner calls: since the end of the last turn */
+};
+
 struct sim_provider {
 	struct sim_process process;
+	struct sim_relay relay;
 	const struct sim_provider_plan *plan;
 	struct spoke_provider *provider; /* NULL: freed */
 	struct spoke_fence *fence;       /* NULL: none */
@@ -318,6 +329,10 @@ struct sim_counts {
 	uint64_t shut;
 	uint64_t forbidden;
 	uint64_t late; /* requests refused by "executes = auto" */
+	uint64_t inner;
+	uint64_t inner_runs;
+	uint64_t inner_gone;    /* inner calls that ended because their callers were gone */
+	uint64_t inner_refused; /* not begun because of that */
 };
 
 struct sim_world {
@@ -338,7 +353,8 @@ struct sim_world {
 	uint64_t call_count;
 	uint64_t oldest; /* all calls before this one have ended */
 	struct sim_registry registry;
-	struct sim_store *store; /* of leases; NULL: none */
+	struct sim_store *store;   /* of leases; NULL: none */
+	struct sim_chains *chains; /* NULL: providers make no calls */
 	uint64_t begun_ns;
 	/* Access lists and certificates: numbers of the present lists and certificates, and when
 	 * consumers were shut out and let in again; 0: not yet. */
@@ -418,6 +434,11 @@ void sim_provider_step(struct sim_provider *provider);
 bool sim_provider_is_online(const struct sim_provider *provider);
 void sim_provider_answer_due(struct sim_world *world, bool all);
 void sim_provider_drop_held(struct sim_provider *provider);
+
+/* Keeps a request for `ns`, or until sim_provider_answer(); or answers it now. */
+void sim_provider_hold(const struct sim_held *what, uint64_t ns);
+void sim_provider_answer(struct sim_world *world, const struct spoke_request *request);
+void sim_provider_answer_now(const struct sim_held *what);
 void sim_consumer_start(struct sim_consumer *consumer);
 void sim_consumer_free(struct sim_consumer *consumer);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs one world from its beginning to its end. */
+#include "tests/sim/chains.h"
 #include "tests/sim/store.h"
 
 #include <spoke/config.h>
@@ -89,6 +90,7 @@ void sim_process_end(struct sim_process *process)
 	process->closed = true;
 	sim_note(world, "process % has ended", process->number, 0, 0, 0);
 	if (sim_is_provider(process)) {
+		sim_parents_end((struct sim_provider *)process);
 		spoke_fence_free(((struct sim_provider *)process)->fence);
 		((struct sim_provider *)process)->fence = NULL;
 		spoke_config_free(((struct sim_provider *)process)->config);
@@ -151,6 +153,7 @@ static void look(struct sim_world *world)
 	world->next_look_ns = world->virt.now_ns +
 			      (every_ns > LOOK_MOST_NS ? LOOK_MOST_NS : every_ns);
 	sim_provider_answer_due(world, false);
+	sim_chains_look(world);
 	sim_fault_streams_look(world);
 	sim_floods_look(world);
 	look_at_outage(world);
@@ -214,6 +217,7 @@ static void begin(struct sim_world *world, const struct sim_plan *plan, bool ver
 	spokei_vnet_set_all(world->virt.net, &link);
 	init_processes(world);
 	sim_store_start(world);
+	sim_chains_begin(world);
 	world->begun_ns = world->virt.now_ns;
 	sim_secure_begin(world);
 	sim_access_begin(world);
@@ -267,6 +271,10 @@ static void add_counts(struct sim_counts *to, const struct sim_counts *from)
 	to->shut += from->shut;
 	to->forbidden += from->forbidden;
 	to->late += from->late;
+	to->inner += from->inner;
+	to->inner_runs += from->inner_runs;
+	to->inner_gone += from->inner_gone;
+	to->inner_refused += from->inner_refused;
 	for (unsigned i = 0; i < SIM_FAULTS; i++)
 		to->of_fault[i] += from->of_fault[i];
 	for (unsigned i = 0; i < SIM_STORE_FAULTS; i++)
