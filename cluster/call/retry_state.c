@@ -12,13 +12,14 @@
 #include "core/base/siphash.h"
 #include "core/base/span.h"
 #include "core/engine/engine.h"
+#include "core/text/encoding.h"
 #include "transport/conn/conn.h"
 
 #include <string.h>
 
 /* --- memory: a free list of equal blocks; larger ones are allocated one by one */
 
-#define BLOCK 1024u    /* bytes */
+#define BLOCK 1280u    /* bytes */
 #define BLOCKS_MAX 64u /* that are kept */
 #define LEASED 64u     /* bytes of the pairs of a lease, without its name */
 #define MARKED 112u    /* ... of the id, the attempt and the repeat, and of the head of a map */
@@ -221,8 +222,6 @@ int spokei_retry_state_tried(struct spokei_retry_state *retry, const struct spok
 #define ATTEMPT "spoke.attempt"
 #define ID_TEXT 24u   /* bytes of a printed number, with the NUL */
 #define ID_DIGITS 32u /* 128 bits */
-#define MARK_TEXT 32u /* bytes of the mark of a repeat, with the NUL */
-#define MAP_HEAD 5u   /* bytes */
 #define MS_MAX ((UINT64_C(1) << 48) - 1)
 #define NS_PER_MS UINT64_C(1000000)
 
@@ -233,27 +232,25 @@ static unsigned char *put_bytes(unsigned char *at, struct spoke_span bytes)
 	return at + bytes.len;
 }
 
-static unsigned char *put_text(unsigned char *at, const char *text)
+/* Writes a text of up to 31 bytes. Inline, because most are constant. */
+static inline unsigned char *put_text(unsigned char *at, const char *text)
 {
 	size_t len = strlen(text);
 
-	*at++ = (unsigned char)(0xa0 | len); /* up to 31 bytes */
-	for (; *text; text++)
-		*at++ = (unsigned char)*text;
-	return at;
+	*at = (unsigned char)(0xa0 | len);
+	memcpy(at + 1, text, len);
+	return at + 1 + len;
 }
 
-/* Prints a number in a base, with at least `least` digits. snprintf() would take longer than the
- * rest of a call. */
-static const char *print_number(char text[ID_TEXT], uint64_t number, unsigned base, unsigned least)
+/* Prints a number. snprintf() would take longer than the rest of a call. */
+static const char *print_number(char text[ID_TEXT], uint64_t number)
 {
 	char *at = text + ID_TEXT - 1;
 
 	*at = '\0';
-	for (; number > 0 || least > 0; number /= base) {
-		*--at = "0123456789abcdef"[number % base];
-		least -= least > 0;
-	}
+	do
+		*--at = (char)('0' + number % 10);
+	while ((number /= 10) > 0);
 	return at;
 }
 
@@ -272,16 +269,7 @@ static unsigned char *put_lease(unsigned char *at, struct spoke_lease lease)
 
 	at = put_name(put_text(at, SPOKEI_FENCE_NAME), spoke_lease_name(lease));
 	at = put_text(at, SPOKEI_FENCE_NUMBER);
-	return put_text(at, print_number(number, spoke_lease_fence(lease), 10, 1));
-}
-
-/* Writes half of an id, without a NUL. */
-static unsigned char *put_half(unsigned char *at, uint64_t half)
-{
-	char number[ID_TEXT];
-
-	memcpy(at, print_number(number, half, 16, ID_DIGITS / 2), ID_DIGITS / 2);
-	return at + ID_DIGITS / 2;
+	return put_text(at, print_number(number, spoke_lease_fence(lease)));
 }
 
 static unsigned char *put_id(unsigned char *at, const struct spokei_retry_state *retry)
@@ -291,8 +279,9 @@ static unsigned char *put_id(unsigned char *at, const struct spokei_retry_state 
 	at = put_text(at, SPOKEI_DEDUPE_ID);
 	*at++ = 0xd9; /* str, with its length in a byte */
 	*at++ = ID_DIGITS;
-	at = put_half(at, spokei_siphash(key, &retry->id, sizeof(retry->id)));
-	return put_half(at, retry->id);
+	spokei_hex_write(at, spokei_siphash(key, &retry->id, sizeof(retry->id)));
+	spokei_hex_write(at + ID_DIGITS / 2, retry->id);
+	return at + ID_DIGITS;
 }
 
 static unsigned char *put_attempt(unsigned char *at, const struct spokei_retry_state *retry)
@@ -300,20 +289,22 @@ static unsigned char *put_attempt(unsigned char *at, const struct spokei_retry_s
 	char number[ID_TEXT];
 
 	at = put_text(at, ATTEMPT);
-	return put_text(at, print_number(number, retry->begun + UINT64_C(1), 10, 1));
+	return put_text(at, print_number(number, retry->begun + UINT64_C(1)));
 }
 
 static unsigned char *put_repeat(unsigned char *at, const struct spokei_retry_state *retry)
 {
-	char mark[MARK_TEXT];
-	char number[ID_TEXT];
-	const char *digits;
+	unsigned char digits[16];
+	const size_t instance = 8;
+	const size_t since = 12;
 
-	memcpy(mark, print_number(number, retry->instance, 16, 8), 8);
-	mark[8] = '.';
-	digits = print_number(number, retry->since_ms & MS_MAX, 16, 1);
-	memcpy(mark + 9, digits, strlen(digits) + 1);
-	return put_text(put_text(at, SPOKEI_DEDUPE_REPEAT), mark);
+	at = put_text(at, SPOKEI_DEDUPE_REPEAT);
+	*at++ = (unsigned char)(0xa0 | (instance + 1 + since));
+	spokei_hex_write(digits, retry->instance);
+	at = put_bytes(at, spokei_span(digits + sizeof(digits) - instance, instance));
+	*at++ = '.';
+	spokei_hex_write(digits, retry->since_ms & MS_MAX);
+	return put_bytes(at, spokei_span(digits + sizeof(digits) - since, since));
 }
 
 static bool is_key(struct spoke_value key, const char *text)
@@ -373,48 +364,51 @@ static void note_instance(struct spokei_retry_state *retry, const struct spokei_
 		retry->since_ms = peer_ms(conn, retry->call->method->caller->engine->begin_ns);
 }
 
-static void put_head(unsigned char *at, uint32_t count)
+/* Writes the head of a map. */
+static unsigned char *put_head(unsigned char *at, uint32_t count)
 {
-	*at++ = 0xdf; /* map, with the number of pairs in four bytes */
+	if (SPOKEI_LIKELY(count < 16)) {
+		*at++ = (unsigned char)(0x80 | count);
+		return at;
+	}
+	*at++ = 0xdf; /* with the number of pairs in four bytes */
 	*at++ = (unsigned char)(count >> 24);
 	*at++ = (unsigned char)(count >> 16);
 	*at++ = (unsigned char)(count >> 8);
-	*at = (unsigned char)count;
+	*at++ = (unsigned char)count;
+	return at;
 }
 
 void spokei_retry_state_attach(struct spokei_retry_state *retry, const struct spokei_conn *conn,
 			       bool identified)
 {
-	unsigned char *at = retry->extended + MAP_HEAD;
+	const bool leased = retry->state != SPOKEI_CALL_FIRST &&
+			    spokei_retry_state_is_leased(retry);
+	unsigned char *at = retry->extended;
 	struct pairs pairs;
-	uint32_t count;
+	uint32_t ours;
+	bool has_id;
+	bool counts; /* the attempts */
 
-	SPOKE_ASSERT(retry->extended != NULL);
+	SPOKE_ASSERT(at != NULL);
 	identified &= retry->id != 0;
 	read_pairs(retry->args.attachments, &pairs);
-	count = pairs.count;
-	if (retry->state != SPOKEI_CALL_FIRST && spokei_retry_state_is_leased(retry)) {
-		at = put_lease(at, retry->lease.lease);
-		count += 2;
-	}
-	if (identified && !pairs.id && !pairs.attempt) {
-		at = put_id(at, retry);
-		count++;
-		if (retry->args.policy->repeats) {
-			at = put_attempt(at, retry);
-			count++;
-		}
-		pairs.id = true;
-	}
-	note_instance(retry, conn, identified && pairs.id && !pairs.repeat);
-	if (retry->bound) {
-		at = put_repeat(at, retry);
-		count++;
-	}
+	has_id = identified && !pairs.id && !pairs.attempt;
+	note_instance(retry, conn, identified && (has_id || pairs.id) && !pairs.repeat);
+	counts = has_id && retry->args.policy->repeats;
+	ours = 2u * leased + (uint32_t)has_id + (uint32_t)counts + (uint32_t)retry->bound;
 	retry->extended_len = 0;
-	if (count == pairs.count)
+	if (ours == 0)
 		return;
-	put_head(retry->extended, count);
+	at = put_head(at, ours + pairs.count);
+	if (leased)
+		at = put_lease(at, retry->lease.lease);
+	if (has_id)
+		at = put_id(at, retry);
+	if (counts)
+		at = put_attempt(at, retry);
+	if (retry->bound)
+		at = put_repeat(at, retry);
 	at = put_bytes(at, pairs.bytes);
 	retry->extended_len = (size_t)(at - retry->extended);
 }

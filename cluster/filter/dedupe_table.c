@@ -6,6 +6,7 @@
 #include "core/text/encoding.h"
 #include "timer/base.h"
 #include "transport/wire/message.h"
+#include "transport/wire/skip.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define INSTANCE_DIGITS 8u
@@ -37,21 +38,33 @@ static bool read_repeat(struct spoke_span text, struct spokei_dedupe_asked *aske
 enum spokei_dedupe_mark spokei_dedupe_read(struct spoke_value attachments,
 					   struct spokei_dedupe_asked *ret_asked)
 {
+	struct spoke_value id = { NULL, 0 };
+	struct spoke_value repeat = { NULL, 0 };
+	struct spoke_cursor pairs;
+	struct spoke_value key;
 	struct spoke_value value;
-	struct spoke_span text;
-	bool has_id = spoke_value_get(attachments, SPOKEI_DEDUPE_ID, &value) == SPOKE_OK;
+	struct spoke_span name;
 
 	*ret_asked = (struct spokei_dedupe_asked){ .repeat = false };
-	if (has_id && (spoke_value_str(value, &ret_asked->id) != SPOKE_OK ||
-		       ret_asked->id.len == 0 || ret_asked->id.len > SPOKEI_DEDUPE_ID_MAX))
-		return SPOKEI_DEDUPE_BAD_ID;
-	if (spoke_value_get(attachments, SPOKEI_DEDUPE_REPEAT, &value) == SPOKE_OK) {
-		if (!has_id)
-			return SPOKEI_DEDUPE_BAD_ID;
-		if (spoke_value_str(value, &text) != SPOKE_OK || !read_repeat(text, ret_asked))
-			return SPOKEI_DEDUPE_BAD_REPEAT;
+	if (attachments.len == 0 || spokei_skip_map(attachments, &pairs) != 0)
+		return SPOKEI_DEDUPE_UNMARKED;
+	while (spokei_skip_next(&pairs, &key) && spokei_skip_next(&pairs, &value)) {
+		if (spokei_skip_str(key, &name) != 0)
+			continue;
+		if (spokei_span_is(name, SPOKEI_DEDUPE_ID))
+			id = value;
+		else if (spokei_span_is(name, SPOKEI_DEDUPE_REPEAT))
+			repeat = value;
 	}
-	return has_id ? SPOKEI_DEDUPE_MARKED : SPOKEI_DEDUPE_UNMARKED;
+	if (id.len == 0)
+		return repeat.len == 0 ? SPOKEI_DEDUPE_UNMARKED : SPOKEI_DEDUPE_BAD_ID;
+	if (spokei_skip_str(id, &ret_asked->id) != 0 || ret_asked->id.len == 0 ||
+	    ret_asked->id.len > SPOKEI_DEDUPE_ID_MAX)
+		return SPOKEI_DEDUPE_BAD_ID;
+	if (repeat.len > 0 &&
+	    (spokei_skip_str(repeat, &name) != 0 || !read_repeat(name, ret_asked)))
+		return SPOKEI_DEDUPE_BAD_REPEAT;
+	return SPOKEI_DEDUPE_MARKED;
 }
 
 /* --- life */
@@ -68,6 +81,8 @@ static void turn_on(struct spokei_dedupe_table *table)
 {
 	table->on = true;
 	spokei_map_init(&table->ids, table->env);
+	spokei_slab_init_lasting(&table->cells, table->env, sizeof(struct spokei_dedupe_entry),
+				 UINT32_MAX / 2);
 	table->env->dice(table->env->ctx, table->key, sizeof(table->key));
 	spokei_dedupe_renew(table);
 }
@@ -83,11 +98,6 @@ void spokei_dedupe_renew(struct spokei_dedupe_table *table)
 		env->dice(env->ctx, &table->instance, sizeof(table->instance));
 }
 
-static size_t size_of(const struct spokei_dedupe_entry *entry)
-{
-	return sizeof(*entry) + (entry->answer ? entry->answer->size : 0);
-}
-
 static size_t key_len(const struct spokei_dedupe_entry *entry)
 {
 	return sizeof(void *) + entry->id_len;
@@ -95,15 +105,23 @@ static size_t key_len(const struct spokei_dedupe_entry *entry)
 
 static void free_entry(struct spokei_dedupe_table *table, struct spokei_dedupe_entry *entry)
 {
-	SPOKE_ASSERT(spokei_list_empty(&entry->waiters));
+	SPOKE_ASSERT(entry->ended || spokei_list_empty(&entry->waiters));
 	(void)spokei_map_remove(&table->ids, entry->key, key_len(entry));
-	table->bytes -= size_of(entry);
+	table->bytes -= sizeof(*entry) + entry->answer_size;
 	if (entry->ended) {
 		spokei_list_remove(&entry->node);
 		spokei_list_remove(&entry->order);
 	}
-	spokei_copy_free(table->env, entry->answer);
-	spokei_free(table->env, entry, 1, sizeof(*entry));
+	if (entry->answer_size > 0)
+		spokei_free(table->env, entry->answer, 1, entry->answer_size);
+	spokei_slab_give_cell(&table->cells, entry);
+}
+
+/* Gives back the memory of a table without entries. */
+static void rest(struct spokei_dedupe_table *table)
+{
+	spokei_map_fini(&table->ids);
+	spokei_slab_fini(&table->cells);
 }
 
 /* Requests that came no later than this one may be forgotten from now on. */
@@ -132,7 +150,7 @@ void spokei_dedupe_fini(struct spokei_dedupe_table *table)
 		free_entry(table, entry);
 		place = 0;
 	}
-	spokei_map_fini(&table->ids);
+	rest(table);
 }
 
 void spokei_dedupe_bound(struct spokei_dedupe_table *table, uint32_t count_max, size_t bytes_max)
@@ -163,23 +181,18 @@ void spokei_dedupe_set(struct spokei_dedupe_table *table, struct spokei_dedupe_m
 
 /* --- room */
 
-static bool is_within(const struct spokei_dedupe_table *table, size_t more)
+/* Forgets the oldest entries beyond the bounds. Returns false if those that run are too many. */
+static bool keep_within(struct spokei_dedupe_table *table)
 {
-	return table->ids.count < table->count_max && table->bytes + more <= table->bytes_max;
-}
-
-/* Forgets the oldest entries until there is room for another one, or none is left that has ended.
- */
-static bool make_room(struct spokei_dedupe_table *table)
-{
-	const size_t more = sizeof(struct spokei_dedupe_entry);
-
-	while (!is_within(table, more) && !spokei_list_empty(&table->order)) {
+	while (SPOKEI_UNLIKELY(table->ids.count > table->count_max ||
+			       table->bytes > table->bytes_max)) {
+		if (spokei_list_empty(&table->order))
+			return false;
 		table->early++;
 		forget(spoke_container_of(spokei_list_first(&table->order),
 					  struct spokei_dedupe_entry, order));
 	}
-	return is_within(table, more);
+	return true;
 }
 
 /* --- decisions */
@@ -216,50 +229,72 @@ static enum spokei_dedupe_step decide_unknown(const struct spokei_dedupe_method 
 	return asked->since_ns > method->horizon_ns ? SPOKEI_DEDUPE_RUN : SPOKEI_DEDUPE_FORGOTTEN;
 }
 
+/* Adds an entry, or finds the one of the id. */
 static enum spokei_dedupe_step add(struct spokei_dedupe_method *method,
 				   const struct spokei_dedupe_asked *asked, uint64_t now_ns,
 				   struct spokei_dedupe_entry **ret_entry)
 {
 	struct spokei_dedupe_table *table = method->table;
 	struct spokei_dedupe_entry *entry;
+	uint64_t unused;
+	void *cell;
+	int error = spokei_slab_take(&table->cells, &cell, &unused);
 
-	if (!make_room(table))
-		return SPOKEI_DEDUPE_FULL;
-	entry = spokei_alloc_unset(table->env, sizeof(*entry));
-	if (entry == NULL)
+	if (error)
 		return SPOKEI_DEDUPE_NO_MEMORY;
+	entry = cell;
 	entry->method = method;
+	entry->limit = NULL;
 	spokei_list_init(&entry->waiters);
 	entry->begun_ns = now_ns;
 	entry->args = asked->args;
 	entry->caller = asked->caller;
-	entry->limit = NULL;
 	entry->answer = NULL;
+	entry->answer_size = 0;
 	entry->ended = false;
 	entry->id_len = (uint8_t)asked->id.len;
 	make_key(method, asked->id, entry->key);
-	if (spokei_map_add(&table->ids, entry->key, key_len(entry), entry)) {
-		spokei_free(table->env, entry, 1, sizeof(*entry));
-		return SPOKEI_DEDUPE_NO_MEMORY;
+	error = spokei_map_put(&table->ids, entry->key, key_len(entry), entry, &cell);
+	if (SPOKEI_UNLIKELY(error)) {
+		spokei_slab_give_cell(&table->cells, entry);
+		if (error != SPOKE_EEXIST)
+			return SPOKEI_DEDUPE_NO_MEMORY;
+		*ret_entry = cell;
+		return decide_known(cell, asked);
 	}
 	table->bytes += sizeof(*entry);
+	if (!keep_within(table)) {
+		free_entry(table, entry);
+		return SPOKEI_DEDUPE_FULL;
+	}
 	*ret_entry = entry;
 	return SPOKEI_DEDUPE_RUN;
+}
+
+/* Decides by a search alone. Returns true if a new entry is to be added. */
+static bool is_new(const struct spokei_dedupe_method *method,
+		   const struct spokei_dedupe_asked *asked, struct spokei_dedupe_entry **ret_entry,
+		   enum spokei_dedupe_step *ret_step)
+{
+	unsigned char key[sizeof(void *) + SPOKEI_DEDUPE_ID_MAX];
+
+	make_key(method, asked->id, key);
+	*ret_entry = spokei_map_get(&method->table->ids, key, sizeof(void *) + asked->id.len);
+	*ret_step = *ret_entry ? decide_known(*ret_entry, asked) : decide_unknown(method, asked);
+	return *ret_entry == NULL && *ret_step == SPOKEI_DEDUPE_RUN;
 }
 
 enum spokei_dedupe_step spokei_dedupe_ask(struct spokei_dedupe_method *method,
 					  const struct spokei_dedupe_asked *asked, uint64_t now_ns,
 					  struct spokei_dedupe_entry **ret_entry)
 {
-	unsigned char key[sizeof(void *) + SPOKEI_DEDUPE_ID_MAX];
 	enum spokei_dedupe_step step;
 
-	make_key(method, asked->id, key);
-	*ret_entry = spokei_map_get(&method->table->ids, key, sizeof(void *) + asked->id.len);
-	if (*ret_entry)
-		return decide_known(*ret_entry, asked);
-	step = decide_unknown(method, asked);
-	return step == SPOKEI_DEDUPE_RUN ? add(method, asked, now_ns, ret_entry) : step;
+	*ret_entry = NULL;
+	/* Most requests are new, and are searched and added at once. */
+	if (SPOKEI_UNLIKELY(asked->repeat) && !is_new(method, asked, ret_entry, &step))
+		return step;
+	return add(method, asked, now_ns, ret_entry);
 }
 
 /* --- the end of a request */
@@ -269,18 +304,76 @@ void spokei_dedupe_drop(struct spokei_dedupe_entry *entry)
 	free_entry(entry->method->table, entry);
 }
 
-void spokei_dedupe_end(struct spokei_dedupe_entry *entry, struct spokei_copy *answer,
+#define PARTS 4u
+
+/* Keeps an answer, in the entry if it is short. */
+static void keep(struct spokei_dedupe_entry *entry, const struct spokei_message *message)
+{
+	const struct spoke_span parts[PARTS] = {
+		{ message->value.data, message->value.len },
+		{ message->attachments.data, message->attachments.len },
+		message->error_text,
+		message->error_class,
+	};
+	struct spokei_dedupe_table *table = entry->method->table;
+	struct spokei_dedupe_answer *answer = (void *)entry->room;
+	size_t size = sizeof(*answer);
+	unsigned char *at;
+
+	for (unsigned i = 0; i < PARTS; i++)
+		size += parts[i].len;
+	if (size > sizeof(entry->room)) {
+		if (size > table->bytes_max / ANSWER_PART || size > UINT32_MAX)
+			return;
+		answer = spokei_alloc_unset(table->env, size);
+		if (answer == NULL)
+			return;
+		entry->answer_size = size;
+		table->bytes += size;
+	}
+	answer->error = message->error;
+	answer->error_code = message->error_code;
+	answer->status = message->status;
+	at = answer->bytes;
+	for (unsigned i = 0; i < PARTS; i++) {
+		answer->lens[i] = (uint32_t)parts[i].len;
+		if (parts[i].len > 0)
+			memcpy(at, parts[i].data, parts[i].len);
+		at += parts[i].len;
+	}
+	entry->answer = answer;
+}
+
+struct spokei_message spokei_dedupe_answer_of(const struct spokei_dedupe_entry *entry)
+{
+	const struct spokei_dedupe_answer *answer = entry->answer;
+	const unsigned char *at = answer->bytes;
+	struct spoke_span parts[PARTS];
+
+	for (unsigned i = 0; i < PARTS; i++) {
+		parts[i] = spokei_span(answer->lens[i] ? at : NULL, answer->lens[i]);
+		at += answer->lens[i];
+	}
+	return (struct spokei_message){
+		.kind = SPOKEI_REPLY,
+		.error = answer->error,
+		.error_code = answer->error_code,
+		.status = answer->status,
+		.value = { parts[0].data, parts[0].len },
+		.attachments = { parts[1].data, parts[1].len },
+		.error_text = parts[2],
+		.error_class = parts[3],
+	};
+}
+
+void spokei_dedupe_end(struct spokei_dedupe_entry *entry, const struct spokei_message *answer,
 		       uint64_t now_ns)
 {
 	struct spokei_dedupe_method *method = entry->method;
 	struct spokei_dedupe_table *table = method->table;
 
-	if (answer && answer->size > table->bytes_max / ANSWER_PART) {
-		spokei_copy_free(table->env, answer);
-		answer = NULL;
-	}
-	entry->answer = answer;
-	table->bytes += answer ? answer->size : 0;
+	SPOKE_ASSERT(spokei_list_empty(&entry->waiters));
+	keep(entry, answer);
 	entry->ended = true;
 	entry->ended_ns = now_ns;
 	spokei_list_append(&method->ended, &entry->node);
@@ -311,5 +404,7 @@ uint64_t spokei_dedupe_expire(struct spokei_dedupe_table *table, uint64_t now_ns
 			break;
 		}
 	}
+	if (table->ids.count == 0)
+		rest(table);
 	return next_ns;
 }

@@ -11,17 +11,18 @@
 #define SPOKEI_CLUSTER_FILTER_DEDUPE_TABLE_H
 
 #include "core/memory/map.h"
+#include "core/memory/slab.h"
+#include "transport/wire/message.h"
 
 #include <spoke/value.h>
 
 /* The class of exceptions about requests that may have run; with the code SPOKE_REPEAT_UNKNOWN it
  * is not known whether one has. */
 #define SPOKEI_DEDUPE_STATE "java.lang.IllegalStateException"
-#define SPOKEI_DEDUPE_ID "spoke.id"         /* key of the attachment with the id */
+#define SPOKEI_DEDUPE_ID SPOKEI_MESSAGE_ID  /* key of the attachment with the id */
 #define SPOKEI_DEDUPE_REPEAT "spoke.repeat" /* ... and of that which marks a repeat */
 #define SPOKEI_DEDUPE_ID_MAX 64u            /* bytes of an id */
 
-struct spokei_copy;
 struct spokei_limit;
 
 /* The kinds of attachments that requests come with. */
@@ -50,6 +51,7 @@ enum spokei_dedupe_mark spokei_dedupe_read(struct spoke_value attachments,
 struct spokei_dedupe_table {
 	const struct spoke_env *env;
 	struct spokei_map ids;     /* of entries, by method and id */
+	struct spokei_slab cells;  /* memory of the entries */
 	struct spoke_list order;   /* of entries whose request has ended, in that order */
 	struct spoke_list methods; /* that are turned on, or were */
 	uint64_t key[2];           /* of the hashes of a request */
@@ -71,21 +73,42 @@ struct spokei_dedupe_method {
 	bool runs_unknown;   /* a repeat runs if its first request may have been forgotten */
 };
 
+/* An answer, with its value, attachments, text and class one after the other. */
+struct spokei_dedupe_answer {
+	int32_t error;
+	int32_t error_code;
+	uint32_t lens[4];
+	uint8_t status;
+	unsigned char bytes[];
+};
+
+#define SPOKEI_DEDUPE_SHORT 80u /* bytes of an answer that an entry has room for */
+
 /* A request that runs or has run. */
 struct spokei_dedupe_entry {
 	struct spokei_dedupe_method *method;
-	struct spoke_list node;     /* of the method's list, once it has ended */
-	struct spoke_list order;    /* of the table's list, once it has ended */
-	struct spokei_limit *limit; /* of the table's owner */
-	struct spoke_list waiters;  /* of the table's owner, while it runs */
+	union {
+		struct { /* while it runs, of the table's owner */
+			struct spokei_limit *limit;
+			struct spoke_list waiters;
+		};
+		struct {                         /* once it has ended */
+			struct spoke_list node;  /* of the method's list */
+			struct spoke_list order; /* of the table's list */
+		};
+	};
 	uint64_t begun_ns;
 	uint64_t ended_ns;
 	uint64_t args;
 	uint64_t caller;
-	struct spokei_copy *answer; /* NULL: it runs, or its answer was too large to be kept */
+	/* In `room`, or of its own memory; NULL: it runs, or its answer was too large to be kept.
+	 */
+	struct spokei_dedupe_answer *answer;
+	size_t answer_size; /* of its own memory */
 	bool ended;
 	uint8_t id_len;
 	unsigned char key[sizeof(void *) + SPOKEI_DEDUPE_ID_MAX]; /* the method's address, the id */
+	_Alignas(struct spokei_dedupe_answer) unsigned char room[SPOKEI_DEDUPE_SHORT];
 };
 
 /* `env` is borrowed for the table's life. */
@@ -122,10 +145,13 @@ enum spokei_dedupe_step spokei_dedupe_ask(struct spokei_dedupe_method *method,
 					  const struct spokei_dedupe_asked *asked, uint64_t now_ns,
 					  struct spokei_dedupe_entry **ret_entry);
 
-/* The request of a new entry was answered. Takes the answer, whose memory has `size` bytes; NULL:
- * there was no memory for it. The entry is the table's until it is forgotten. */
-void spokei_dedupe_end(struct spokei_dedupe_entry *entry, struct spokei_copy *answer,
+/* The request of a new entry was answered, and has no waiters any more. Keeps the answer, if there
+ * is memory for it. The entry is the table's until it is forgotten. */
+void spokei_dedupe_end(struct spokei_dedupe_entry *entry, const struct spokei_message *answer,
 		       uint64_t now_ns);
+
+/* Makes a message of the answer of an entry that has one; it points into the entry. */
+struct spokei_message spokei_dedupe_answer_of(const struct spokei_dedupe_entry *entry);
 
 /* The request of a new entry did not run: forgets it. */
 void spokei_dedupe_drop(struct spokei_dedupe_entry *entry);

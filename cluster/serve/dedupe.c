@@ -5,6 +5,7 @@
 
 #include "cluster/serve/parts.h"
 #include "core/base/error.h"
+#include "core/base/mix.h"
 #include "core/base/siphash.h"
 #include "core/engine/engine.h"
 #include "core/engine/figures.h"
@@ -186,14 +187,31 @@ static bool await_answer(struct spoke_request *request, struct spokei_dedupe_ent
 
 /* --- decisions */
 
+/* Returns a number that tells the types of one request from those of another of the same caller,
+ * which would only mislead itself by others with this number. */
+static uint64_t print_types(struct spoke_span types)
+{
+	const unsigned char *at = types.data;
+	uint64_t print = types.len;
+	uint64_t word;
+
+	for (size_t left = types.len; left > 0; left -= sizeof(word), at += sizeof(word)) {
+		word = 0;
+		memcpy(&word, at, left < sizeof(word) ? left : sizeof(word));
+		print = spokei_mix(print ^ word);
+		if (left <= sizeof(word))
+			break;
+	}
+	return print;
+}
+
 static void read_caller(const struct spoke_request *request, const uint64_t key[2],
 			struct spokei_dedupe_asked *asked)
 {
 	const struct spokei_message *message = request->message;
 
-	asked->args = spokei_siphash(key, message->args.data, message->args.len);
-	if (message->types.len > 0)
-		asked->args ^= spokei_siphash(key, message->types.data, message->types.len) << 1;
+	asked->args = spokei_siphash(key, message->args.data, message->args.len) ^
+		      print_types(message->types);
 	asked->caller = spokei_identity_hash(request->conn->identity, key);
 }
 
@@ -225,7 +243,7 @@ static enum spokei_dedupe_way refuse_unknown(struct spoke_request *request, cons
 static enum spokei_dedupe_way replay(struct spoke_request *request,
 				     const struct spokei_dedupe_entry *entry)
 {
-	struct spokei_message message = entry->answer->message;
+	struct spokei_message message = spokei_dedupe_answer_of(entry);
 
 	message.generic = request->message->generic;
 	message.foreign = spokei_request_is_foreign(request);
@@ -371,7 +389,7 @@ void spokei_dedupe_settle(struct spoke_request *request, const struct spokei_mes
 	if (spokei_dedupe_has_run(answer->error)) {
 		uint64_t due_ns = now_ns + entry->method->keep_ns;
 
-		spokei_dedupe_end(entry, spokei_copy_new(table->env, answer), now_ns);
+		spokei_dedupe_end(entry, answer, now_ns);
 		arm(dedupe, due_ns);
 	} else {
 		spokei_dedupe_drop(entry);

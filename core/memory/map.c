@@ -190,24 +190,36 @@ static bool grow(struct spokei_map *map)
 	return true;
 }
 
-int spokei_map_add(struct spokei_map *map, const void *key, size_t len, void *value)
+int spokei_map_put(struct spokei_map *map, const void *key, size_t len, void *value,
+		   void **ret_present)
 {
 	uint32_t hash = hash_of(map, key, len);
-	struct spokei_map_entry *entry;
+	struct spokei_map_entry *entry = NULL;
 
 	SPOKE_ASSERT(key != NULL && len <= UINT32_MAX && value != NULL);
-	if (map->room && find_place(map->entries, map->room, key, len, hash)->key)
-		return SPOKE_EEXIST;
-	if (map->count >= map->limit) {
-		if (find_old(map, key, len, hash))
-			return SPOKE_EEXIST;
-		if (!grow(map))
+	if (map->room)
+		entry = find_place(map->entries, map->room, key, len, hash);
+	if (entry == NULL || (entry->key == NULL && map->count >= map->limit)) {
+		struct spokei_map_entry *old = find_old(map, key, len, hash);
+
+		if (old == NULL && !grow(map))
 			return SPOKE_ENOMEM;
+		entry = old ? old : find_place(map->entries, map->room, key, len, hash);
 	}
-	entry = find_place(map->entries, map->room, key, len, hash);
+	if (entry->key) {
+		*ret_present = entry->value;
+		return SPOKE_EEXIST;
+	}
 	*entry = (struct spokei_map_entry){ key, value, (uint32_t)len, hash };
 	map->count++;
 	return SPOKE_OK;
+}
+
+int spokei_map_add(struct spokei_map *map, const void *key, size_t len, void *value)
+{
+	void *present;
+
+	return spokei_map_put(map, key, len, value, &present);
 }
 
 static SPOKEI_NOINLINE void *get_old(const struct spokei_map *map, const void *key, size_t len,

@@ -45,6 +45,10 @@ void spokei_map_fini(struct spokei_map *map);
 /* Adds an entry; `value` is not NULL. Returns 0, SPOKE_EEXIST or SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_map_add(struct spokei_map *map, const void *key, size_t len, void *value);
 
+/* Does the same. *ret_present: after EEXIST, the value that the key has. */
+SPOKE_MUST_USE int spokei_map_put(struct spokei_map *map, const void *key, size_t len, void *value,
+				  void **ret_present);
+
 /* Returns the value of a key, or NULL. */
 void *spokei_map_get(const struct spokei_map *map, const void *key, size_t len);
 

@@ -69,6 +69,26 @@ int spokei_hex_value(char byte);
 /* Reads up to 16 hexadecimal digits; returns false if there is another byte. */
 bool spokei_hex_read(const char *digits, size_t len, uint64_t *ret_value);
 
+/* Writes a number as 16 hexadecimal digits, without a NUL: eight at a time, each of them first as a
+ * byte of its own. */
+static inline void spokei_hex_write(unsigned char out[16], uint64_t number)
+{
+	const uint64_t ones = UINT64_C(0x0101010101010101);
+
+	for (unsigned i = 0; i < 16; i += 8, number <<= 32) {
+		uint64_t bytes = number >> 32;
+		uint64_t letters;
+
+		bytes = (bytes << 16 & UINT64_C(0xffff00000000)) | (bytes & 0xffff);
+		bytes = (bytes << 8 | bytes) & UINT64_C(0x00ff00ff00ff00ff);
+		bytes = (bytes << 4 | bytes) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+		letters = (bytes + 6 * ones) >> 4 & ones; /* 1 for each of 10 to 15 */
+		bytes += '0' * ones + letters * ('a' - '0' - 10);
+		for (unsigned k = 0; k < 8; k++)
+			out[i + k] = (unsigned char)(bytes >> (56 - 8 * k));
+	}
+}
+
 enum spokei_percent {
 	SPOKEI_PERCENT_FINE,
 	SPOKEI_PERCENT_BAD, /* a percent sign without two hex digits */

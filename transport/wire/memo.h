@@ -27,6 +27,9 @@ struct spokei_memo {
 	uint16_t raw_tail;
 	uint8_t codec; /* id of the serialization */
 	bool bare;
+	/* Offset, in a tail of msgpack, of the digits of an id, which differ from request to
+	 * request; 0: there is none. `free_len` is 0 then. */
+	uint16_t id_at;
 	/* Arguments of at least this many bytes are checked one by one, because they may exceed
 	 * limits. 0: all arguments are, because the bound is unknown or no tail is kept. */
 	uint32_t free_len;

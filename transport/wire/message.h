@@ -15,6 +15,10 @@
 
 struct spokei_codec;
 
+/* The key of the attachment with the id of a call, and the bytes of an id that spoke makes. */
+#define SPOKEI_MESSAGE_ID "spoke.id"
+#define SPOKEI_MESSAGE_ID_LEN 32u
+
 enum spokei_kind {
 	SPOKEI_REQUEST,      /* a call, two-way or one-way */
 	SPOKEI_REPLY,        /* the reply to a request */

@@ -162,6 +162,11 @@ static inline int spokei_skip_str(struct spoke_value value, struct spoke_span *r
 {
 	size_t len = value.len > 0 ? (size_t)(value.data[0] ^ 0xa0) : SIZE_MAX;
 
+	if (value.len > 32 && value.data[0] == 0xd9 && value.len == 2u + value.data[1]) {
+		ret->data = value.data + 2;
+		ret->len = value.data[1];
+		return 0;
+	}
 	if (SPOKEI_UNLIKELY(len >= 32 || len >= value.len)) {
 		struct spoke_span text;
 		int result = spoke_value_str(value, &text);

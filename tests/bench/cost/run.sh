@@ -98,7 +98,6 @@ count_plain() {
 # Compares calls whose arguments are made in place with calls whose arguments a builder packs: the former may
 # not take more instructions.
 check_line() {
-tell_dedupe
 	count_both bench_cost_plain --with hand
 	count_both bench_cost_plain --with line
 	numbers bench_cost_plain-hand bench_cost_plain-line >$work/line

@@ -53,7 +53,7 @@ static void run(const char *id)
 	const struct spokei_message answer = { .kind = SPOKEI_REPLY };
 
 	assert_int_equal(ask(&asked), SPOKEI_DEDUPE_RUN);
-	spokei_dedupe_end(entry, spokei_copy_new(&faulty.env, &answer), now_ns);
+	spokei_dedupe_end(entry, &answer, now_ns);
 }
 
 static enum spokei_dedupe_step repeat(const char *id)
@@ -141,11 +141,12 @@ TEST(new_instance_knows_nothing_of_the_old_one)
 TEST(method_that_is_turned_off_forgets)
 {
 	const struct spokei_dedupe_asked asked = asked_of("c");
+	const struct spokei_message answer = { .kind = SPOKEI_REPLY };
 
 	run("a");
 	assert_int_equal(ask(&asked), SPOKEI_DEDUPE_RUN);
 	spokei_dedupe_set(&table, &method, 0, false, now_ns);
-	spokei_dedupe_end(entry, NULL, now_ns);
+	spokei_dedupe_end(entry, &answer, now_ns);
 	assert_int_equal(table.ids.count, 0);
 	now_ns += SECOND;
 	spokei_dedupe_set(&table, &method, KEEP, false, now_ns);
@@ -159,7 +160,37 @@ TEST(bytes_are_bounded)
 	run("b");
 	assert_int_equal(table.ids.count, 1);
 	assert_int_equal(table.early, 1);
-	assert_int_equal(repeat("b"), SPOKEI_DEDUPE_NOT_KEPT);
+	assert_int_equal(repeat("b"), SPOKEI_DEDUPE_REPLAY);
+}
+
+TEST(long_answers_are_bounded_and_kept_apart)
+{
+	const struct spokei_dedupe_asked asked = asked_of("a");
+	const struct spokei_message answer = {
+		.kind = SPOKEI_REPLY,
+		.error = SPOKE_EREMOTE,
+		.error_code = 7,
+		.error_text = spokei_span_of("a text that is longer than the room of the entry, "
+					     "so that it has a place of its own"),
+		.error_class = spokei_span_of("a.B"),
+	};
+	struct spokei_message kept;
+
+	assert_int_equal(ask(&asked), SPOKEI_DEDUPE_RUN);
+	spokei_dedupe_end(entry, &answer, now_ns);
+	assert_true(table.bytes > sizeof(*entry) + answer.error_text.len);
+	assert_int_equal(repeat("a"), SPOKEI_DEDUPE_REPLAY);
+	kept = spokei_dedupe_answer_of(entry);
+	assert_int_equal(kept.error, SPOKE_EREMOTE);
+	assert_int_equal(kept.error_code, 7);
+	assert_true(spokei_span_is(kept.error_class, "a.B"));
+	assert_int_equal(kept.error_text.len, answer.error_text.len);
+	assert_memory_equal(kept.error_text.data, answer.error_text.data, kept.error_text.len);
+	spokei_dedupe_bound(&table, 100, 4 * sizeof(*entry));
+	run("b");
+	assert_int_equal(repeat("b"), SPOKEI_DEDUPE_REPLAY);
+	spokei_dedupe_bound(&table, 100, 256);
+	assert_int_equal(repeat("b"), SPOKEI_DEDUPE_REPLAY);
 }
 
 TEST(lack_of_memory_leaves_nothing)

@@ -186,37 +186,93 @@ TEST(memo_reads_mixed_calls_alike)
 	}
 }
 
-/* One call, then the same call changed in one byte, for each byte. */
+/* Reads the first call of a pile, then the same call changed in one byte, for each byte. */
+static void read_changed(const struct pile *pile, const struct spokei_wire *wire)
+{
+	static const unsigned char flips[] = { 0x01, 0x80, 0xff };
+	struct recall recall;
+	size_t read = 0;
+
+	recall_init(&recall, wire, &stream_limits);
+	for (size_t at = 0; at < pile->at[1] * LENGTH(flips); at++) {
+		struct spokei_cut cut = { 0 };
+		unsigned char changed[256];
+		size_t len = pile->at[1];
+
+		memcpy(changed, pile->bytes, len);
+		changed[at / LENGTH(flips)] ^= flips[at % LENGTH(flips)];
+		read_frame_with(&recall, pile_frame(pile, 0));
+		if (wire_cut(wire, &stream_limits, &cut, spokei_span(changed, len), &len) != 0)
+			continue;
+		read_frame_with(&recall, spokei_span(changed, len));
+		read++;
+	}
+	assert_true(read > pile->at[1]);
+	recall_fini(&recall);
+}
+
 TEST(memo_reads_request_changed_in_any_byte_alike)
 {
 	static const struct spokei_wire *const wires[] = { &spokei_wire_dubbo, &spokei_wire_mprpc };
-	static const unsigned char flips[] = { 0x01, 0x80, 0xff };
 
 	for (size_t w = 0; w < LENGTH(wires); w++) {
 		static struct pile pile;
-		struct recall recall;
-		size_t read = 0;
 
 		pile_calls(&pile, wires[w]);
-		recall_init(&recall, wires[w], &stream_limits);
-		for (size_t at = 0; at < pile.at[1] * LENGTH(flips); at++) {
-			struct spokei_cut cut = { 0 };
-			unsigned char changed[256];
-			size_t len = pile.at[1];
-
-			memcpy(changed, pile.bytes, len);
-			changed[at / LENGTH(flips)] ^= flips[at % LENGTH(flips)];
-			read_frame_with(&recall, pile_frame(&pile, 0));
-			if (wire_cut(wires[w], &stream_limits, &cut, spokei_span(changed, len),
-				     &len) != 0)
-				continue;
-			read_frame_with(&recall, spokei_span(changed, len));
-			read++;
-		}
-		assert_true(read > pile.at[1]);
-		recall_fini(&recall);
+		read_changed(&pile, wires[w]);
 		pile_clear(&pile);
 	}
+}
+
+#define ID_KEY "\xa8spoke.id\xd9\x20"
+#define ID_1 "0123456789abcdef0123456789abcdef"
+#define ID_2 "0123456789abcdef0123456789abcdeg"
+
+/* The id stands alone, before and after others, and in the content of another one. */
+static void pile_ids(struct pile *pile)
+{
+	static const char *const maps[] = {
+		"\x81" ID_KEY ID_1,
+		"\x81" ID_KEY ID_2,
+		"\x82" ID_KEY ID_1 "\xa4path\xa3one",
+		"\x82" ID_KEY ID_2 "\xa4path\xa3one",
+		"\x82" ID_KEY ID_2 "\xa4path\xa3two",
+		"\x82\xa4path\xa3one" ID_KEY ID_1,
+		"\x82\xa4path\xa3two" ID_KEY ID_2,
+		"\x81\xa4path\xd9\x2b" ID_KEY ID_1,
+		"\x81\xa4path\xd9\x2b" ID_KEY ID_2,
+		"\x82\xa1x\xd9\x2b" ID_KEY ID_1 "\xa4path\xa3one",
+		"\x81\xa8spoke.id\xa4"
+		"abcd",
+		"\x81\xa8spoke.ie\xd9\x20" ID_1,
+	};
+
+	for (unsigned i = 0; i < LENGTH(maps); i++) {
+		const struct spokei_message message = {
+			.kind = SPOKEI_REQUEST,
+			.id = i,
+			.two_way = true,
+			.codec = 27,
+			.service = span_of("demo.Echo"),
+			.method = span_of("echo"),
+			.args = { "\x01\xa1x", 3 },
+			.arg_count = 2,
+			.timeout_ms = 5,
+			.attachments = { (const unsigned char *)maps[i], strlen(maps[i]) },
+		};
+
+		pile_message(pile, &spokei_wire_dubbo, &message);
+	}
+}
+
+TEST(memo_reads_calls_with_ids_alike)
+{
+	static struct pile pile;
+
+	pile_ids(&pile);
+	assert_true(read_shuffled(&pile, &spokei_wire_dubbo, 5) > SHUFFLED / 4);
+	read_changed(&pile, &spokei_wire_dubbo);
+	pile_clear(&pile);
 }
 
 /* Reads a Dubbo request with this body. */

@@ -71,6 +71,7 @@ struct marks {
 	struct spoke_value generic;
 	struct spoke_value timeout;
 	struct spoke_value countdown;
+	struct spoke_value id;
 };
 
 #define MANY_ATTACHMENTS "too many attachments; at most 256 are allowed"
@@ -216,6 +217,8 @@ static struct spoke_value *mark_of(struct marks *marks, struct spoke_span key)
 		if (spokei_span_is(key, "timeout"))
 			return &marks->timeout;
 		return spokei_span_is(key, "generic") ? &marks->generic : NULL;
+	case sizeof(SPOKEI_MESSAGE_ID) - 1:
+		return spokei_span_is(key, SPOKEI_MESSAGE_ID) ? &marks->id : NULL;
 	default:
 		return NULL;
 	}
@@ -261,6 +264,7 @@ static void clear_marks(struct marks *marks)
 	marks->generic = none;
 	marks->timeout = none;
 	marks->countdown = none;
+	marks->id = none;
 }
 
 /* Explains to the peer which bound of attachments its request exceeds. */
@@ -377,6 +381,7 @@ static inline void recall_all(const struct spokei_memo *memo, const unsigned cha
 /* The names that attachments override: path, version and group; data NULL: not set. */
 struct said {
 	struct spoke_span name[3];
+	const unsigned char *id; /* the digits of an id that spoke has made; NULL: none */
 };
 
 /* Service and version as they stand before the arguments, without the attachments. */
@@ -434,6 +439,11 @@ static bool remember_tail(struct spokei_memo *memo, const struct body *body,
 	memo->tail = (uint16_t)len;
 	memo->used = (uint16_t)(memo->len + len);
 	memo->free_len = free_len > memo->used ? (uint32_t)(free_len - memo->used) : 0;
+	memo->id_at = 0;
+	if (said->id && body->made == NULL) {
+		memo->id_at = (uint16_t)(said->id - body->last);
+		memo->free_len = 0;
+	}
 	memo->timeout_ms = timeout_ms;
 	for (unsigned i = 0; i < 3; i++) {
 		memo->said[i] = (struct spokei_memo_part){ 0 };
@@ -453,6 +463,7 @@ static void remember_said(struct spokei_memo *memo, const struct body *body,
 	if (memo->len == 0 || remember_tail(memo, body, said, timeout_ms))
 		return;
 	memo->tail = 0;
+	memo->id_at = 0;
 	memo->raw_tail = 0;
 	memo->free_len = 0;
 	memo->used = memo->len;
@@ -527,29 +538,52 @@ static inline size_t count_plain(const unsigned char *at, const unsigned char *e
 	return count;
 }
 
-/*
- * The arguments must be too few bytes to exceed the limits.
- */
-static bool read_alike(const struct spokei_memo *memo, struct spoke_span values,
-		       struct spokei_message *message)
+/* Reads a request whose tail is like that of the last one. Returns false if an argument is not a
+ * scalar. */
+static inline bool read_before(const struct spokei_memo *memo, const unsigned char *at,
+			       const unsigned char *tail, struct spokei_message *message)
 {
-	const unsigned char *at = values.data;
 	const unsigned char *args = at + memo->len;
-	const unsigned char *tail;
-	size_t count;
+	size_t count = count_plain(args, tail);
 
-	if (values.len - memo->used >= memo->free_len)
-		return false;
-	tail = at + values.len - memo->tail;
-	if (memcmp(tail, memo->bytes + memo->len, memo->tail) != 0)
-		return false;
-	count = count_plain(args, tail);
 	if (count == SIZE_MAX)
 		return false;
 	recall_all(memo, at, tail, message);
 	message->args = spokei_span(args, (size_t)(tail - args));
 	message->arg_count = count;
 	return true;
+}
+
+/* The arguments must be too few bytes to exceed the limits. */
+static bool read_alike(const struct spokei_memo *memo, struct spoke_span values,
+		       struct spokei_message *message)
+{
+	const unsigned char *at = values.data;
+	const unsigned char *tail;
+
+	if (values.len - memo->used >= memo->free_len)
+		return false;
+	tail = at + values.len - memo->tail;
+	return memcmp(tail, memo->bytes + memo->len, memo->tail) == 0 &&
+	       read_before(memo, at, tail, message);
+}
+
+/* Does the same for a request that bears an id. Its digits, the content of a text, may be any
+ * bytes. */
+static bool read_identified(const struct spokei_wire_limits *limits, const struct spokei_memo *memo,
+			    struct spoke_span values, struct spokei_message *message)
+{
+	const size_t after = memo->id_at + SPOKEI_MESSAGE_ID_LEN;
+	const unsigned char *last = memo->bytes + memo->len;
+	const unsigned char *at = values.data;
+	const unsigned char *tail;
+
+	if (values.len < memo->used || values.len >= limits->free_len)
+		return false;
+	tail = at + values.len - memo->tail;
+	return memcmp(tail, last, memo->id_at) == 0 &&
+	       memcmp(tail + after, last + after, memo->tail - after) == 0 &&
+	       read_before(memo, at, tail, message);
 }
 
 /* --- messages */
@@ -617,6 +651,9 @@ static int read_said(const struct body *body, const struct marks *marks, struct 
 		result = override_name(body, marks->version, &said->name[1]);
 	if (result == 0)
 		result = override_name(body, marks->group, &said->name[2]);
+	/* A text with its length in one byte. */
+	if (marks->id.len == 2 + SPOKEI_MESSAGE_ID_LEN && marks->id.data[0] == 0xd9)
+		said->id = marks->id.data + 2;
 	return result;
 }
 
@@ -765,16 +802,16 @@ static int read_unknown(struct body *body, struct spokei_memo *memo, struct spok
 	return result;
 }
 
-/* Reads a request in msgpack. */
-static SPOKEI_NOINLINE int read_request(const struct spokei_wire_limits *limits,
-					struct spokei_memo *memo, struct spoke_span raw,
-					struct spokei_message *message)
+/* Reads a request that is not like the last one, or not in all. */
+static SPOKEI_NOINLINE int read_different(const struct spokei_wire_limits *limits,
+					  struct spokei_memo *memo, struct spoke_span raw,
+					  struct spokei_message *message)
 {
-	bool known = spokei_memo_knows(memo, SPOKEI_CODEC_MSGPACK, raw);
+	const bool known = spokei_memo_knows(memo, SPOKEI_CODEC_MSGPACK, raw);
 	struct body body;
 	int result;
 
-	if (SPOKEI_LIKELY(known && read_alike(memo, raw, message)))
+	if (known && memo->id_at > 0 && read_identified(limits, memo, raw, message))
 		return 0;
 	result = body_start(limits, raw, SPOKE_EBADREQUEST, &body);
 	if (result != 0)
@@ -784,6 +821,17 @@ static SPOKEI_NOINLINE int read_request(const struct spokei_wire_limits *limits,
 	body.at += memo->len;
 	body.items -= NAMES;
 	return read_known(&body, memo, message);
+}
+
+/* Reads a request in msgpack. */
+static SPOKEI_NOINLINE int read_request(const struct spokei_wire_limits *limits,
+					struct spokei_memo *memo, struct spoke_span raw,
+					struct spokei_message *message)
+{
+	if (SPOKEI_LIKELY(spokei_memo_knows(memo, SPOKEI_CODEC_MSGPACK, raw) &&
+			  read_alike(memo, raw, message)))
+		return 0;
+	return read_different(limits, memo, raw, message);
 }
 
 /* --- replies */
@@ -878,16 +926,21 @@ static int read_reply_body(struct body *body, struct spokei_message *message)
 }
 
 /* Reads a reply in msgpack. */
+static SPOKEI_NOINLINE int read_any_reply(const struct spokei_wire_limits *limits,
+					  struct spoke_span values, struct spokei_message *message)
+{
+	struct body body;
+	int result = body_start(limits, values, SPOKE_EBADREPLY, &body);
+
+	return result ? result : read_reply_body(&body, message);
+}
+
 static SPOKEI_NOINLINE int read_reply(const struct spokei_wire_limits *limits,
 				      struct spoke_span values, struct spokei_message *message)
 {
-	struct body body;
-	int result;
-
 	if (SPOKEI_LIKELY(read_plain(limits, values, message)))
 		return 0;
-	result = body_start(limits, values, SPOKE_EBADREPLY, &body);
-	return result ? result : read_reply_body(&body, message);
+	return read_any_reply(limits, values, message);
 }
 
 /* --- other serializations

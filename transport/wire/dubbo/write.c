@@ -361,51 +361,50 @@ static inline int end_frame(const struct frame *frame, unsigned flags, uint8_t s
 
 /* --- attachments */
 
-/* Opens the caller's attachments; null and none are an empty map. */
-static int open_extras(struct spoke_value attachments, struct extras *ret)
-{
-	struct spoke_cursor pairs;
+#define KEY(text)                                                                                  \
+	{                                                                                          \
+		(text), sizeof(text) - 1                                                           \
+	}
 
-	*ret = (struct extras){ 0 };
-	if (attachments.len == 0 || attachments.data[0] == 0xc0)
-		return 0;
-	if (spoke_cursor_map(attachments, &pairs) != 0)
-		return SPOKE_EUNSUPPORTED;
-	ret->count = (size_t)pairs.left / 2;
-	ret->pairs = spoke_cursor_rest(&pairs);
-	return 0;
-}
-
-/* Returns which of these keys the caller has set, one bit per key in order; these are not replaced.
- */
-static unsigned find_keys(struct spoke_value attachments, const char *const *keys, unsigned count)
+/* Opens the caller's attachments; null and none are an empty map. *ret_found: which of these keys
+ * the caller has set, one bit per key in order; these are not replaced. */
+static int open_extras(struct spoke_value attachments, const struct spoke_span *keys,
+		       unsigned key_count, struct extras *ret, unsigned *ret_found)
 {
 	struct spoke_cursor pairs;
 	struct spoke_value key;
 	struct spoke_value value;
 	struct spoke_span text;
-	unsigned found = 0;
 
-	if (attachments.len == 0 || spoke_cursor_map(attachments, &pairs) != 0)
+	*ret = (struct extras){ 0 };
+	*ret_found = 0;
+	if (attachments.len == 0 || attachments.data[0] == 0xc0)
 		return 0;
-	while (spoke_cursor_next_pair(&pairs, &key, &value))
-		for (unsigned i = 0; i < count && spoke_value_str(key, &text) == 0; i++)
-			if (spokei_span_is(text, keys[i]))
-				found |= 1u << i;
-	return found;
+	if (spokei_skip_map(attachments, &pairs) != 0)
+		return SPOKE_EUNSUPPORTED;
+	ret->count = (size_t)pairs.left / 2;
+	ret->pairs = spoke_cursor_rest(&pairs);
+	while (spokei_skip_next(&pairs, &key) && spokei_skip_next(&pairs, &value)) {
+		if (spokei_skip_str(key, &text) != 0)
+			continue;
+		for (unsigned i = 0; i < key_count; i++)
+			if (text.len == keys[i].len &&
+			    memcmp(text.data, keys[i].data, text.len) == 0)
+				*ret_found |= 1u << i;
+	}
+	return 0;
 }
 
 static inline int plan_request(const struct spokei_message *message, struct extras *ret)
 {
-	static const char *const keys[] = { "group", "generic", "_TO", "timeout" };
+	static const struct spoke_span keys[] = { KEY("group"), KEY("generic"), KEY("_TO"),
+						  KEY("timeout") };
 	unsigned found = 0;
 	int result = 0;
 
 	*ret = (struct extras){ 0 };
-	if (message->attachments.len > 0) {
-		result = open_extras(message->attachments, ret);
-		found = find_keys(message->attachments, keys, 4);
-	}
+	if (message->attachments.len > 0)
+		result = open_extras(message->attachments, keys, 4, ret, &found);
 	ret->group = message->group.len > 0 && !(found & 1);
 	ret->generic = message->generic && !(found & 2);
 	ret->timeout = message->timeout_ms > 0 && !(found & (4 | 8));
@@ -417,10 +416,11 @@ static inline int plan_request(const struct spokei_message *message, struct extr
 
 static int plan_reply(const struct spokei_message *message, struct extras *ret)
 {
-	static const char *const keys[] = { "dubbo" };
-	int result = open_extras(message->attachments, ret);
+	static const struct spoke_span keys[] = { KEY("dubbo") };
+	unsigned found;
+	int result = open_extras(message->attachments, keys, 1, ret, &found);
 
-	ret->version = ret->count == 0 || find_keys(message->attachments, keys, 1) == 0;
+	ret->version = found == 0;
 	ret->count += ret->version;
 	if (result == 0 && ret->count > SPOKEI_DUBBO_ATTACHMENTS_MAX)
 		return SPOKE_ETOOLARGE;
