@@ -182,6 +182,13 @@ void futures_are_waited_for_on_other_threads()
 
 		expect(second.wait().as<int>() == 7, "the second answer");
 		expect(first.wait().as<int>() == 3, "the first answer");
+
+		spoke_call_options options = spoke_call_options();
+
+		options.timeout_ns = UINT64_MAX;
+		spoke::future refused = sum.start(SPOKE_ARGS(1, 2), options);
+
+		expect(refused.wait().get()->error == SPOKE_ERANGE, "the options are used");
 	}
 	engine.stop();
 	engine.join();
