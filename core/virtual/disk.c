@@ -27,14 +27,17 @@ uint64_t spokei_vdisk_dice(uint64_t *dice)
 /* Makes the image at least `len` bytes long, with zeros. */
 static void grow(struct spokei_vdisk_image *image, size_t len)
 {
-	char *grown;
-
 	if (len <= image->len && image->bytes)
 		return;
-	grown = realloc(image->bytes, len + 1);
-	SPOKE_ASSERT(grown != NULL);
-	memset(grown + image->len, 0, len + 1 - image->len);
-	image->bytes = grown;
+	if (len >= image->room) {
+		size_t room = len < image->room * 2 ? image->room * 2 : len + 1;
+		char *grown = realloc(image->bytes, room);
+
+		SPOKE_ASSERT(grown != NULL);
+		image->bytes = grown;
+		image->room = room;
+	}
+	memset(image->bytes + image->len, 0, len + 1 - image->len);
 	image->len = len;
 }
 

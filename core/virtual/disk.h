@@ -16,6 +16,7 @@
 struct spokei_vdisk_image {
 	char *bytes; /* followed by a NUL; NULL: empty */
 	size_t len;
+	size_t room; /* bytes of memory */
 };
 
 struct spokei_vdisk_change;
