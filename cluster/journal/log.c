@@ -15,10 +15,9 @@
 #define LOCK "journal"
 #define NAMES_SIZE ((size_t)16 * SPOKEI_LOG_SEGMENTS_MAX)
 #define READ_MAX ((size_t)4 * SPOKEI_LOG_SEGMENT) /* bytes of a segment */
-#define BASE_ROOM 48u /* bytes for a record of the kind BASE, and more */
 
 /* Writes the path of a segment, or of the lock: 0. */
-static int name_path(const struct spokei_log *log, uint32_t number, char path[PATH_SIZE])
+static int name_path(const struct spokei_journal_log *log, uint32_t number, char path[PATH_SIZE])
 {
 	int len = number ? snprintf(path, PATH_SIZE, "%s/%0*u" SUFFIX, log->folder, (int)DIGITS,
 				    number)
@@ -27,22 +26,23 @@ static int name_path(const struct spokei_log *log, uint32_t number, char path[PA
 	return len < 0 || (unsigned)len >= PATH_SIZE ? -ENAMETOOLONG : 0;
 }
 
-static void close_segment(struct spokei_log *log)
+static void close_file(const struct spokei_journal_log *log, int *fd)
 {
-	if (log->fd >= 0)
-		log->env->net->close(log->env->ctx, log->fd);
-	log->fd = -1;
+	if (*fd >= 0)
+		log->env->net->close(log->env->ctx, *fd);
+	*fd = -1;
 }
 
 /* --- reading */
 
 struct reading {
-	struct spokei_log *log;
+	struct spokei_journal_log *log;
 	const struct spokei_log_options *options;
 	struct spokei_log_report *report;
 	uint32_t *numbers; /* of the segments, in order */
 	uint32_t count;
 	unsigned char *bytes; /* READ_MAX */
+	bool changes;         /* removes a segment that was not finished */
 };
 
 static int fail(struct reading *reading, uint32_t number, int status)
@@ -98,7 +98,7 @@ static int list(struct reading *reading)
 static int read_segment(struct reading *reading, uint32_t number, struct spokei_segment *ret,
 			size_t *ret_len)
 {
-	struct spokei_log *log = reading->log;
+	struct spokei_journal_log *log = reading->log;
 	char path[PATH_SIZE];
 	ssize_t len = name_path(log, number, path);
 	int error;
@@ -135,7 +135,8 @@ static int read_records(struct reading *reading, const struct spokei_segment *se
 		if (found == SPOKEI_RECORD_FOUND && record.kind == SPOKEI_RECORD_BASE &&
 		    record.ticket > *base && record.ticket <= segment->number)
 			*base = (uint32_t)record.ticket;
-		else if (found == SPOKEI_RECORD_FOUND && takes)
+		record.segment = segment->number;
+		if (found == SPOKEI_RECORD_FOUND && record.kind != SPOKEI_RECORD_BASE && takes)
 			error = reading->options->take(reading->options->arg, &record);
 		if (!takes || (found != SPOKEI_RECORD_TORN && found != SPOKEI_RECORD_DAMAGED))
 			continue;
@@ -159,9 +160,9 @@ static int remove_unfinished(struct reading *reading)
 	const struct spoke_env *env = reading->log->env;
 	uint32_t number = reading->numbers[--reading->count];
 	char path[PATH_SIZE];
-	int status = name_path(reading->log, number, path);
+	int status = reading->changes ? name_path(reading->log, number, path) : 0;
 
-	if (!status)
+	if (!status && reading->changes)
 		status = env->files->remove(env->ctx, path);
 	return status ? fail(reading, number, status) : SPOKE_OK;
 }
@@ -239,7 +240,7 @@ static int read_all(struct reading *reading)
 
 /* Removes a segment that was not finished. If the name may come back after a loss of power, nothing
  * may be appended to the segment before it. */
-static void drop_segment(struct spokei_log *log, uint32_t number)
+static void drop_segment(struct spokei_journal_log *log, uint32_t number)
 {
 	const struct spoke_env *env = log->env;
 	char path[PATH_SIZE];
@@ -252,52 +253,75 @@ static void drop_segment(struct spokei_log *log, uint32_t number)
 	log->broken = log->broken || status != 0;
 }
 
-/* Makes the segment after the last one, which ends at `previous_end`, and makes it durable. After a
- * negative errno the log is as before. */
-static int make_segment(struct spokei_log *log, uint32_t previous_end, size_t room)
+/* Opens the file of the next segment, and reserves its room. After a negative errno there is no
+ * descriptor; the file may be left, and counts as absent. */
+static int open_next(struct spokei_journal_log *log, uint32_t size)
+{
+	const struct spoke_files *files = log->env->files;
+	void *ctx = log->env->ctx;
+	char path[PATH_SIZE];
+	int status = name_path(log, log->segment.number + 1, path);
+
+	if (status)
+		return status;
+	(void)!files->remove(ctx, path); /* of an attempt that failed */
+	status = files->open_log(ctx, path, true, &log->spare_fd);
+	if (!status)
+		status = files->allocate(ctx, log->spare_fd, size);
+	if (!status)
+		status = files->sync_folder(ctx, log->folder);
+	if (status) {
+		close_file(log, &log->spare_fd);
+		(void)!files->remove(ctx, path);
+	}
+	return status;
+}
+
+int spokei_log_spare(struct spokei_journal_log *log)
+{
+	return log->spare_fd >= 0 ? 0 : open_next(log, log->segment_size);
+}
+
+/* Begins the segment after the last one, which ends at `previous_end`, and makes it durable. After
+ * a negative errno the log is as before, or broken. */
+static int make_segment(struct spokei_journal_log *log, uint32_t previous_end, size_t room)
 {
 	const struct spoke_files *files = log->env->files;
 	void *ctx = log->env->ctx;
 	struct spokei_segment segment = log->segment;
 	unsigned char head[SPOKEI_SEGMENT_HEAD];
 	uint32_t size = log->segment_size;
-	char path[PATH_SIZE];
-	int fd = -1;
-	int status;
+	int status = 0;
 
 	segment.number++;
 	segment.previous_end = log->segment.number ? previous_end : 0;
 	if (room + sizeof(head) > size)
 		size = (uint32_t)(room + sizeof(head));
-	spokei_segment_put(&log->crc, &segment, head);
-	status = name_path(log, segment.number, path);
+	if (log->spare_fd < 0)
+		status = open_next(log, size);
+	else if (size > log->segment_size)
+		status = files->allocate(ctx, log->spare_fd, size);
 	if (status)
 		return status;
-	(void)!files->remove(ctx, path); /* of an attempt that failed */
-	status = files->open_log(ctx, path, true, &fd);
+	spokei_segment_put(&log->crc, &segment, head);
+	status = files->write_at(ctx, log->spare_fd, 0, head, sizeof(head));
 	if (!status)
-		status = files->allocate(ctx, fd, size);
-	if (!status)
-		status = files->write_at(ctx, fd, 0, head, sizeof(head));
-	if (!status)
-		status = files->sync(ctx, fd);
-	if (!status)
-		status = files->sync_folder(ctx, log->folder);
+		status = files->sync(ctx, log->spare_fd);
 	if (status) {
-		if (fd >= 0)
-			log->env->net->close(ctx, fd);
+		close_file(log, &log->spare_fd);
 		drop_segment(log, segment.number);
 		return status;
 	}
-	close_segment(log);
+	close_file(log, &log->fd);
 	log->segment = segment;
-	log->fd = fd;
+	log->fd = log->spare_fd;
+	log->spare_fd = -1;
 	log->size = size;
 	log->end = log->durable = sizeof(head);
 	return 0;
 }
 
-static int write_records(struct spokei_log *log, unsigned char *records, size_t len)
+static int write_records(struct spokei_journal_log *log, unsigned char *records, size_t len)
 {
 	int status;
 
@@ -309,7 +333,7 @@ static int write_records(struct spokei_log *log, unsigned char *records, size_t 
 	return status;
 }
 
-int spokei_log_sync(struct spokei_log *log)
+int spokei_log_sync(struct spokei_journal_log *log)
 {
 	int status = log->broken ? -EIO : 0;
 
@@ -322,30 +346,66 @@ int spokei_log_sync(struct spokei_log *log)
 	return status;
 }
 
-int spokei_log_write(struct spokei_log *log, unsigned char *records, size_t len, bool syncs)
+/* Returns the bytes of the first records that fit. */
+static size_t first_records(const unsigned char *records, size_t len, size_t room)
+{
+	size_t taken = 0;
+
+	while (taken < len) {
+		size_t size = spokei_record_size(records + taken);
+
+		if (taken + size > room)
+			break;
+		taken += size;
+	}
+	return taken;
+}
+
+/* Begins a segment with room for a record, after the present one, which is full. */
+static int roll(struct spokei_journal_log *log, size_t room)
+{
+	int status = spokei_log_sync(log);
+
+	return status ? status : make_segment(log, log->end, room);
+}
+
+int spokei_log_write(struct spokei_journal_log *log, unsigned char *records, size_t len, bool syncs)
 {
 	int status = log->broken ? -EIO : 0;
+	size_t done = 0;
 
-	if (!status && len > READ_MAX - SPOKEI_SEGMENT_HEAD)
-		return -EFBIG;
-	if (!status && len > log->size - log->end) {
-		status = spokei_log_sync(log);
-		if (!status)
-			status = make_segment(log, log->end, len);
+	log->rolled_at = 0;
+	while (!status && done < len) {
+		size_t part = first_records(records + done, len - done, log->size - log->end);
+
+		if (part == 0) {
+			status = roll(log, spokei_record_size(records + done));
+			log->rolled_at = done;
+			continue;
+		}
+		status = write_records(log, records + done, part);
+		done += part;
 	}
-	if (!status)
-		status = write_records(log, records, len);
 	return status || !syncs ? status : spokei_log_sync(log);
 }
 
-/* Removes segments that do not count any more. Those that cannot be removed are left to the next
- * renewal. */
-static void remove_old(struct spokei_log *log, uint32_t last)
+int spokei_log_restart(struct spokei_journal_log *log)
+{
+	int status;
+
+	(void)!spokei_log_sync(log); /* after a failure the end that is not durable is left out */
+	status = make_segment(log, log->durable, 0);
+	if (!status)
+		log->broken = false;
+	return status;
+}
+
+void spokei_log_drop(struct spokei_journal_log *log, uint32_t number)
 {
 	const struct spoke_env *env = log->env;
 	char path[PATH_SIZE];
 
-	while (log->first <= last) {
+	while (log->first < number) {
 		int status = name_path(log, log->first, path);
 
 		if (!status)
@@ -357,135 +417,105 @@ static void remove_old(struct spokei_log *log, uint32_t last)
 	(void)!env->files->sync_folder(env->ctx, log->folder);
 }
 
-/* Appends BASE: segments before this number do not count any more. */
-static int write_base(struct spokei_log *log, uint32_t number)
-{
-	struct spokei_buffer record;
-	int error;
-
-	spokei_buffer_init(&record, log->env, BASE_ROOM);
-	error = spokei_record_put_base(&record, number);
-	error = error ? -ENOMEM
-		      : spokei_log_write(log, spokei_buffer_data(&record),
-					 spokei_buffer_len(&record), true);
-	spokei_buffer_fini(&record);
-	return error;
-}
-
-/* Returns the bytes of the first records that fit into a segment, at least one. */
-static size_t first_records(const unsigned char *records, size_t len, size_t room)
-{
-	size_t taken = 0;
-
-	while (taken < len) {
-		size_t size = spokei_record_size(records + taken);
-
-		if (taken > 0 && taken + size > room - SPOKEI_SEGMENT_HEAD)
-			break;
-		taken += size;
-	}
-	return taken;
-}
-
-static int write_all(struct spokei_log *log, unsigned char *records, size_t len)
-{
-	int status = 0;
-
-	while (!status && len > 0) {
-		size_t taken = first_records(records, len, log->segment_size);
-
-		status = spokei_log_write(log, records, taken, false);
-		records += taken;
-		len -= taken;
-	}
-	return status;
-}
-
-int spokei_log_renew(struct spokei_log *log, unsigned char *records, size_t len)
-{
-	struct spokei_log before;
-	int status;
-
-	/* After an error the bytes that were never durable are left out. */
-	(void)!spokei_log_sync(log);
-	before = *log;
-	log->fd = -1;
-	status = make_segment(log, log->durable, 0);
-	if (!status) {
-		log->broken = false;
-		status = write_all(log, records, len);
-	}
-	/* No sync is needed between the two: the log ends at the first torn record. */
-	if (!status)
-		status = write_base(log, before.segment.number + 1);
-	if (status) {
-		close_segment(log);
-		while (log->segment.number > before.segment.number)
-			drop_segment(log, log->segment.number--);
-		*log = before;
-		log->broken = true;
-		return status;
-	}
-	if (before.fd >= 0)
-		log->env->net->close(log->env->ctx, before.fd);
-	remove_old(log, before.segment.number);
-	return 0;
-}
-
 /* --- the journal */
 
-static int lock(struct spokei_log *log, struct spokei_log_report *report)
+int spokei_log_lock(struct spokei_journal_log *log, const struct spoke_env *env, const char *folder,
+		    int *ret_status)
 {
-	const struct spoke_env *env = log->env;
 	char path[PATH_SIZE];
-	int status = name_path(log, 0, path);
+	int status;
 
+	*log = (struct spokei_journal_log){
+		.env = env, .folder = folder, .lock_fd = -1, .fd = -1, .spare_fd = -1
+	};
+	status = name_path(log, 0, path);
 	if (!status)
 		status = env->files->lock(env->ctx, path, &log->lock_fd);
 	if (status)
 		log->lock_fd = -1;
-	report->status = status == -EAGAIN ? 0 : status;
+	*ret_status = status;
 	return status == 0 ? SPOKE_OK : status == -EAGAIN ? SPOKE_EEXIST : SPOKE_ESYSTEM;
 }
 
-void spokei_log_close(struct spokei_log *log)
+void spokei_log_close(struct spokei_journal_log *log, bool forked)
 {
-	close_segment(log);
-	if (log->lock_fd >= 0)
+	close_file(log, &log->fd);
+	close_file(log, &log->spare_fd);
+	if (forked)
+		close_file(log, &log->lock_fd);
+	else if (log->lock_fd >= 0)
 		log->env->files->unlock(log->env->ctx, log->lock_fd);
 	log->lock_fd = -1;
 }
 
-int spokei_log_open(struct spokei_log *log, const struct spokei_log_options *options,
-		    struct spokei_log_report *ret_report)
+/* Reads the records that count. */
+static int read_log(struct spokei_journal_log *log, const struct spokei_log_options *options,
+		    bool changes, struct spokei_log_report *ret_report)
 {
-	struct reading reading = { .log = log, .options = options, .report = ret_report };
 	const struct spoke_env *env = options->env;
-	int error;
-	int status;
-
-	*log = (struct spokei_log){
-		.env = env, .folder = options->folder, .lock_fd = -1, .fd = -1
+	struct reading reading = {
+		.log = log, .options = options, .report = ret_report, .changes = changes
 	};
+	int error;
+
 	*ret_report = (struct spokei_log_report){ 0 };
-	log->segment_size = options->segment_size ? options->segment_size : SPOKEI_LOG_SEGMENT;
 	spokei_crc_init(&log->crc);
-	error = lock(log, ret_report);
-	if (error)
-		return error;
 	reading.bytes = spokei_alloc_unset(env, READ_MAX);
 	reading.numbers = spokei_alloc(env, SPOKEI_LOG_SEGMENTS_MAX, sizeof(*reading.numbers));
 	error = reading.bytes && reading.numbers ? read_all(&reading) : SPOKE_ENOMEM;
 	spokei_free(env, reading.bytes, READ_MAX, 1);
 	spokei_free(env, reading.numbers, SPOKEI_LOG_SEGMENTS_MAX, sizeof(*reading.numbers));
+	return error;
+}
+
+int spokei_log_read(const struct spokei_log_options *options, struct spokei_log_report *ret_report)
+{
+	struct spokei_journal_log log = { .env = options->env, .folder = options->folder };
+
+	return read_log(&log, options, false, ret_report);
+}
+
+/* Has the disk take the end of the last segment, which the next one is about to confirm: the
+ * process before may have died before its sync. */
+static int sync_last(struct spokei_journal_log *log)
+{
+	const struct spoke_files *files = log->env->files;
+	char path[PATH_SIZE];
+	int fd = -1;
+	int status;
+
+	if (log->segment.number == 0)
+		return 0;
+	status = name_path(log, log->segment.number, path);
+	if (!status)
+		status = files->open_log(log->env->ctx, path, false, &fd);
+	if (!status)
+		status = files->sync(log->env->ctx, fd);
+	close_file(log, &fd);
+	return status;
+}
+
+int spokei_log_open(struct spokei_journal_log *log, const struct spokei_log_options *options,
+		    struct spokei_log_report *ret_report)
+{
+	int error;
+	int status;
+
+	log->segment_size = options->segment_size ? options->segment_size : SPOKEI_LOG_SEGMENT;
+	error = read_log(log, options, true, ret_report);
 	if (!error && log->segment.number == 0)
 		memcpy(log->segment.journal, options->journal, SPOKEI_JOURNAL_ID);
 	log->segment.wall_ns = options->wall_ns;
 	log->segment.consumer = options->consumer;
-	status = error ? 0 : make_segment(log, log->end, 0);
-	if (status)
-		error = fail(&reading, log->segment.number + 1, status);
+	status = error ? 0 : sync_last(log);
+	if (!error && !status)
+		status = make_segment(log, log->end, 0);
+	if (status) {
+		ret_report->segment = log->segment.number + 1;
+		ret_report->status = status;
+		error = status == -ENOMEM ? SPOKE_ENOMEM : SPOKE_ESYSTEM;
+	}
 	if (error)
-		spokei_log_close(log);
+		spokei_log_close(log, false);
 	return error;
 }

@@ -193,11 +193,25 @@ static void put_number(struct spoke_builder *builder, const char *key, uint64_t 
 	spoke_pack_u64(builder, number);
 }
 
+/* Counts the fields of put_tried(). */
+static size_t count_tried(const struct spokei_record_tried *tried)
+{
+	return 1u + tried->unsure + (tried->mark.len > 0);
+}
+
+static void put_tried(struct spoke_builder *builder, const struct spokei_record_tried *tried)
+{
+	put_number(builder, "n", tried->attempts);
+	if (tried->unsure)
+		put_number(builder, "u", 1);
+	put_span(builder, "w", tried->mark);
+}
+
 int spokei_record_put_open(struct spokei_buffer *out, uint64_t ticket,
 			   const struct spokei_record_open *open)
 {
-	size_t fields = 6u + (open->service.len > 0) + (open->group.len > 0) +
-			(open->version.len > 0) + (open->method.len > 0) +
+	size_t fields = 6u + count_tried(&open->tried) + (open->service.len > 0) +
+			(open->group.len > 0) + (open->version.len > 0) + (open->method.len > 0) +
 			(open->arguments.len > 0) + (open->attachments.len > 0) +
 			(open->key.len > 0);
 	struct spoke_builder builder;
@@ -210,21 +224,23 @@ int spokei_record_put_open(struct spokei_buffer *out, uint64_t ticket,
 	put_span(&builder, "a", open->arguments);
 	put_span(&builder, "x", open->attachments);
 	put_span(&builder, "k", open->key);
-	put_number(&builder, "i", open->spoke_id);
+	put_span(&builder, "i", (struct spoke_span){ open->id, sizeof(open->id) });
 	put_number(&builder, "b", open->begun_ns);
 	put_number(&builder, "l", open->lasts_ns);
 	put_number(&builder, "p", open->period_ns);
 	put_number(&builder, "r", open->retries);
-	put_number(&builder, "n", open->attempts);
+	put_number(&builder, "f", open->flags);
+	put_tried(&builder, &open->tried);
 	return end(out, &builder, before, ticket, SPOKEI_RECORD_OPEN);
 }
 
-int spokei_record_put_tried(struct spokei_buffer *out, uint64_t ticket, uint32_t attempts)
+int spokei_record_put_tried(struct spokei_buffer *out, uint64_t ticket,
+			    const struct spokei_record_tried *tried)
 {
 	struct spoke_builder builder;
-	size_t before = begin(out, &builder, 1);
+	size_t before = begin(out, &builder, count_tried(tried));
 
-	put_number(&builder, "n", attempts);
+	put_tried(&builder, tried);
 	return end(out, &builder, before, ticket, SPOKEI_RECORD_TRIED);
 }
 
@@ -299,26 +315,49 @@ static bool get_short(const struct spokei_record *record, const char *key, uint3
 	       spoke_value_u32(value, ret) == SPOKE_OK;
 }
 
+/* Reads a number that is left out if it is 0. */
+static bool get_optional(const struct spokei_record *record, const char *key, uint32_t *ret)
+{
+	struct spoke_value value;
+
+	*ret = 0;
+	return spoke_value_get(record->body, key, &value) != SPOKE_OK ||
+	       spoke_value_u32(value, ret) == SPOKE_OK;
+}
+
+static bool get_tried(const struct spokei_record *record, struct spokei_record_tried *ret)
+{
+	uint32_t unsure = 0;
+	bool good = get_short(record, "n", &ret->attempts) && get_optional(record, "u", &unsure) &&
+		    get_span(record, "w", &ret->mark);
+
+	ret->unsure = unsure != 0;
+	return good && ret->mark.len <= SPOKEI_MARK_MAX;
+}
+
 int spokei_record_read_open(const struct spokei_record *record, struct spokei_record_open *ret)
 {
+	struct spoke_span id = { NULL, 0 };
 	bool good = record->kind == SPOKEI_RECORD_OPEN && get_span(record, "s", &ret->service) &&
 		    get_span(record, "g", &ret->group) && get_span(record, "v", &ret->version) &&
 		    get_span(record, "m", &ret->method) && get_span(record, "a", &ret->arguments) &&
 		    get_span(record, "x", &ret->attachments) && get_span(record, "k", &ret->key) &&
-		    get_number(record, "i", &ret->spoke_id) &&
+		    get_span(record, "i", &id) && id.len == sizeof(ret->id) &&
 		    get_number(record, "b", &ret->begun_ns) &&
 		    get_number(record, "l", &ret->lasts_ns) &&
 		    get_number(record, "p", &ret->period_ns) &&
-		    get_short(record, "r", &ret->retries) && get_short(record, "n", &ret->attempts);
+		    get_short(record, "r", &ret->retries) &&
+		    get_optional(record, "f", &ret->flags) && get_tried(record, &ret->tried);
 
+	if (good)
+		memcpy(ret->id, id.data, sizeof(ret->id));
 	return good && ret->service.len > 0 && ret->method.len > 0 ? SPOKE_OK : SPOKE_ECORRUPT;
 }
 
-int spokei_record_read_tried(const struct spokei_record *record, uint32_t *ret_attempts)
+int spokei_record_read_tried(const struct spokei_record *record, struct spokei_record_tried *ret)
 {
-	return record->kind == SPOKEI_RECORD_TRIED && get_short(record, "n", ret_attempts)
-		       ? SPOKE_OK
-		       : SPOKE_ECORRUPT;
+	return record->kind == SPOKEI_RECORD_TRIED && get_tried(record, ret) ? SPOKE_OK
+									     : SPOKE_ECORRUPT;
 }
 
 int spokei_record_read_ended(const struct spokei_record *record, uint32_t *ret_settlement)

@@ -16,6 +16,9 @@
 #define SPOKEI_RECORD_ALIGN 8u  /* records begin at multiples of it */
 #define SPOKEI_RECORD_MAX (UINT32_C(21) + SPOKE_VALUE_BYTES_MAX)
 #define SPOKEI_JOURNAL_ID 16u /* random bytes of a journal */
+#define SPOKEI_RECORD_ID 16u  /* bytes of a call's id */
+#define SPOKEI_ENDED_SIZE 32u /* bytes of a record of the kind ENDED */
+#define SPOKEI_MARK_MAX 32u   /* bytes of a mark */
 #define SPOKEI_JOURNAL_VERSION 1u
 
 /* --- CRC32C (Castagnoli) */
@@ -62,9 +65,22 @@ enum spokei_record_kind {
 struct spokei_record {
 	enum spokei_record_kind kind;
 	uint64_t ticket;
+	uint32_t segment;        /* in which it was found; set by the log */
 	uint32_t durable;        /* bytes of the segment that were durable when it was written */
 	struct spoke_value body; /* a map, in the memory of the segment */
 };
+
+/* The attempts of a ticket. Spans are borrowed. */
+struct spokei_record_tried {
+	uint32_t attempts; /* begun so far, the first call's included */
+	bool unsure;       /* one of them may have run, and was not answered */
+	/* The instance of a provider that can recognise a repeat of it, as in "spoke.repeat";
+	 * empty: none is known. */
+	struct spoke_span mark;
+};
+
+#define SPOKEI_RECORD_ONE_WAY 1u /* flags of OPEN: no answer is asked for */
+#define SPOKEI_RECORD_ONCE 2u    /* ... the request must not run twice */
 
 /* The body of OPEN. Spans are borrowed; an empty one is left out. */
 struct spokei_record_open {
@@ -72,15 +88,16 @@ struct spokei_record_open {
 	struct spoke_span group;
 	struct spoke_span version;
 	struct spoke_span method;
-	struct spoke_span arguments;   /* packed values */
-	struct spoke_span attachments; /* a packed map */
-	struct spoke_span key;         /* of the call */
-	uint64_t spoke_id;
-	uint64_t begun_ns;  /* when the call began, since 1970 */
-	uint64_t lasts_ns;  /* its deadline, after that */
-	uint64_t period_ns; /* between attempts */
+	struct spoke_span arguments;        /* packed values */
+	struct spoke_span attachments;      /* a packed map */
+	struct spoke_span key;              /* of the call */
+	unsigned char id[SPOKEI_RECORD_ID]; /* of the call; zero: it bears none of ours */
+	uint64_t begun_ns;                  /* when the call began, since 1970 */
+	uint64_t lasts_ns;                  /* its deadline, after that */
+	uint64_t period_ns;                 /* between attempts */
 	uint32_t retries;
-	uint32_t attempts; /* begun so far */
+	uint32_t flags;
+	struct spokei_record_tried tried;
 };
 
 /* Append a record, which spokei_records_seal() completes. Return 0, SPOKE_ENOMEM or
@@ -88,7 +105,7 @@ struct spokei_record_open {
 SPOKE_MUST_USE int spokei_record_put_open(struct spokei_buffer *out, uint64_t ticket,
 					  const struct spokei_record_open *open);
 SPOKE_MUST_USE int spokei_record_put_tried(struct spokei_buffer *out, uint64_t ticket,
-					   uint32_t attempts);
+					   const struct spokei_record_tried *tried);
 SPOKE_MUST_USE int spokei_record_put_ended(struct spokei_buffer *out, uint64_t ticket,
 					   uint32_t settlement);
 SPOKE_MUST_USE int spokei_record_put_base(struct spokei_buffer *out, uint32_t number);
@@ -105,7 +122,7 @@ void spokei_records_seal(const struct spokei_crc *crc, const struct spokei_segme
 SPOKE_MUST_USE int spokei_record_read_open(const struct spokei_record *record,
 					   struct spokei_record_open *ret);
 SPOKE_MUST_USE int spokei_record_read_tried(const struct spokei_record *record,
-					    uint32_t *ret_attempts);
+					    struct spokei_record_tried *ret);
 SPOKE_MUST_USE int spokei_record_read_ended(const struct spokei_record *record,
 					    uint32_t *ret_settlement);
 

@@ -436,6 +436,8 @@ static void destroy(struct spoke_engine *engine)
 	run_all(engine);
 	loop->retire(engine->loop);
 	run_all(engine);
+	free_members(engine); /* those that waited for a work of the pool */
+	run_all(engine);
 	cancel_signals(engine);
 	SPOKE_ASSERT(spokei_list_empty(&engine->members));
 	(void)spoke_wheel_stop(engine->wheel, NULL, NULL);

@@ -42,6 +42,7 @@ static void check_record(const struct spokei_record *record, const unsigned char
 	const unsigned char *body = record->body.data;
 	struct spokei_record_open open;
 	unsigned char *again = malloc(len);
+	struct spokei_record_tried tried;
 	uint32_t number;
 
 	demand(again != NULL, "there is memory");
@@ -53,8 +54,9 @@ static void check_record(const struct spokei_record *record, const unsigned char
 	free(again);
 	if (spokei_record_read_open(record, &open) == 0)
 		demand(open.service.len > 0 && open.method.len > 0, "a ticket has a method");
-	if (spokei_record_read_tried(record, &number) == 0)
-		demand(record->kind == SPOKEI_RECORD_TRIED, "attempts are of one kind");
+	if (spokei_record_read_tried(record, &tried) == 0)
+		demand(tried.mark.len <= SPOKEI_MARK_MAX && record->kind == SPOKEI_RECORD_TRIED,
+		       "attempts are of one kind");
 	if (spokei_record_read_ended(record, &number) == 0)
 		demand(record->kind == SPOKEI_RECORD_ENDED, "a settlement is of one kind");
 }

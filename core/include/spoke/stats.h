@@ -174,7 +174,14 @@ struct spoke_histogram;
 	X(REFUSED_EXECUTES, refused_executes, "requests refused because executes was reached")     \
 	X(REFUSED_RATE, refused_rate, "requests refused because executes.tps was reached")         \
 	X(REFUSED_LATE, refused_late,                                                              \
-	  "requests refused because they would be answered too late (executes = auto)")
+	  "requests refused because they would be answered too late (executes = auto)")            \
+	X(TICKETS_UNKNOWN, tickets_unknown,                                                        \
+	  "tickets whose request may have run, and must not run twice")                            \
+	X(TICKETS_KEPT, tickets_kept, "tickets left in their journal, for the next consumer")      \
+	X(TICKETS_RECOVERED, tickets_recovered,                                                    \
+	  "tickets of earlier processes that were read from a journal")                            \
+	X(JOURNAL_SYNCS, journal_syncs, "syncs of journals")                                       \
+	X(JOURNAL_FAILURES, journal_failures, "writes and syncs of journals that failed")
 
 /* The counters as constants: SPOKE_STAT_BYTES_READ and so on. */
 enum spoke_stat {

@@ -33,7 +33,7 @@ struct book {
 static struct {
 	struct spokei_world world;
 	struct spokei_world_process process;
-	struct spokei_log log;
+	struct spokei_journal_log log;
 	struct spokei_log_options options;
 	struct spokei_log_report report;
 	struct book book;
@@ -83,9 +83,12 @@ static void lose_power(void)
 
 static int open_log(void)
 {
+	int status;
+	int error = spokei_log_lock(&rig.log, &rig.process.env, FOLDER, &status);
+
 	memset(rig.book.found, 0, sizeof(rig.book.found));
 	rig.book.count = 0;
-	return spokei_log_open(&rig.log, &rig.options, &rig.report);
+	return error ? error : spokei_log_open(&rig.log, &rig.options, &rig.report);
 }
 
 static void put(struct spokei_buffer *out, unsigned ticket, size_t bytes)
@@ -119,13 +122,21 @@ static int write_tickets(unsigned from, unsigned count, size_t bytes, bool syncs
 static int renew(size_t bytes)
 {
 	struct spokei_buffer out;
+	uint32_t base;
 	int status;
 
 	spokei_buffer_init(&out, &rig.process.env, 64u << 20);
 	for (unsigned i = 0; i < TICKETS; i++)
 		if (rig.book.durable[i])
 			put(&out, i, bytes);
-	status = spokei_log_renew(&rig.log, spokei_buffer_data(&out), spokei_buffer_len(&out));
+	status = spokei_log_restart(&rig.log);
+	base = rig.log.segment.number;
+	assert_int_equal(spokei_record_put_base(&out, base), 0);
+	if (!status)
+		status = spokei_log_write(&rig.log, spokei_buffer_data(&out),
+					  spokei_buffer_len(&out), true);
+	if (!status)
+		spokei_log_drop(&rig.log, base);
 	spokei_buffer_fini(&out);
 	return status;
 }
@@ -155,29 +166,27 @@ TEST(records_are_read_by_the_next_process)
 	assert_int_equal(rig.book.count, 0);
 	assert_int_equal(write_tickets(0, 3, 10, true), 0);
 	assert_int_equal(write_tickets(3, 1, 10, false), 0);
-	spokei_log_close(&rig.log);
+	spokei_log_close(&rig.log, false);
 	for (unsigned life = 0; life < 3; life++) {
 		assert_int_equal(open_log(), 0);
 		assert_int_equal(rig.book.count, 4);
 		assert_int_equal(rig.report.torn + rig.report.damaged, 0);
-		spokei_log_close(&rig.log);
+		spokei_log_close(&rig.log, false);
 	}
 	halt();
 }
 
 TEST(second_user_of_a_journal_is_refused)
 {
-	struct spokei_log_options options;
-	struct spokei_log_report report;
-	struct spokei_log other;
+	struct spokei_journal_log other;
+	int status;
 
 	boot(1);
-	options = rig.options;
 	assert_int_equal(open_log(), 0);
-	assert_int_equal(spokei_log_open(&other, &options, &report), SPOKE_EEXIST);
-	spokei_log_close(&rig.log);
+	assert_int_equal(spokei_log_lock(&other, &rig.process.env, FOLDER, &status), SPOKE_EEXIST);
+	spokei_log_close(&rig.log, false);
 	assert_int_equal(open_log(), 0);
-	spokei_log_close(&rig.log);
+	spokei_log_close(&rig.log, false);
 	halt();
 }
 
@@ -194,7 +203,7 @@ static void live(void)
 	(void)write_tickets(9, 2, 700, true);
 	if (!rig.log.broken)
 		(void)write_tickets(11, 1, 700, true);
-	spokei_log_close(&rig.log);
+	spokei_log_close(&rig.log, false);
 }
 
 TEST(loss_of_power_at_any_step_loses_no_durable_ticket)
@@ -222,7 +231,7 @@ TEST(loss_of_power_at_any_step_loses_no_durable_ticket)
 		lose_power();
 		assert_int_equal(open_log(), 0);
 		assert_nothing_lost();
-		spokei_log_close(&rig.log);
+		spokei_log_close(&rig.log, false);
 		halt();
 	}
 	assert_in_range(cut, 30, 200);
@@ -259,7 +268,7 @@ TEST(tickets_survive_a_disk_that_fails_at_random)
 		spokei_vfiles_harm(rig.world.files, seed, NULL);
 		assert_int_equal(open_log(), 0);
 		assert_nothing_lost();
-		spokei_log_close(&rig.log);
+		spokei_log_close(&rig.log, false);
 		halt();
 	}
 	assert_true(failed > SEEDS && renewed > SEEDS);
@@ -282,7 +291,7 @@ TEST(failed_sync_gives_the_segment_up)
 		assert_int_equal(open_log(), 0);
 		assert_int_equal(rig.book.count, 2);
 		assert_nothing_lost();
-		spokei_log_close(&rig.log);
+		spokei_log_close(&rig.log, false);
 		halt();
 	}
 }
@@ -301,7 +310,7 @@ TEST(full_disk_takes_small_records_as_long_as_there_is_room)
 	assert_int_equal(open_log(), 0);
 	assert_int_equal(rig.book.count, 4);
 	assert_nothing_lost();
-	spokei_log_close(&rig.log);
+	spokei_log_close(&rig.log, false);
 	halt();
 }
 
@@ -318,7 +327,7 @@ TEST(renewal_larger_than_a_segment_takes_several)
 	lose_power();
 	assert_int_equal(open_log(), 0);
 	assert_int_equal(rig.book.count, 9);
-	spokei_log_close(&rig.log);
+	spokei_log_close(&rig.log, false);
 	halt();
 }
 
@@ -328,9 +337,9 @@ TEST(damage_is_refused_with_its_place_or_salvaged)
 	assert_int_equal(open_log(), 0);
 	for (unsigned i = 0; i < 5; i++)
 		assert_int_equal(write_tickets(i, 1, 10, true), 0);
-	spokei_log_close(&rig.log);
+	spokei_log_close(&rig.log, false);
 	assert_int_equal(open_log(), 0);
-	spokei_log_close(&rig.log);
+	spokei_log_close(&rig.log, false);
 	spokei_vfiles_flip(rig.world.files, FOLDER "/00000001.spokej", 8 * (64 + 30));
 	assert_int_equal(open_log(), SPOKE_ECORRUPT);
 	assert_int_equal(rig.report.segment, 1);
@@ -341,7 +350,7 @@ TEST(damage_is_refused_with_its_place_or_salvaged)
 	assert_int_equal(rig.report.damaged, 1);
 	assert_int_equal(rig.book.count, 4);
 	assert_false(rig.book.found[0]);
-	spokei_log_close(&rig.log);
+	spokei_log_close(&rig.log, false);
 	halt();
 }
 
@@ -351,7 +360,7 @@ TEST(missing_or_foreign_segment_is_refused)
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(open_log(), 0);
 		assert_int_equal(write_tickets(i, 1, 10, true), 0);
-		spokei_log_close(&rig.log);
+		spokei_log_close(&rig.log, false);
 	}
 	spokei_vfiles_put(rig.world.files, FOLDER "/00000002.spokej",
 			  "This is no segment, although it has the name of one and some length.");
@@ -381,6 +390,6 @@ TEST(error_of_the_system_is_told)
 	assert_int_equal(segments(), 0);
 	assert_int_equal(rig.process.user.fds, 0);
 	assert_int_equal(open_log(), 0);
-	spokei_log_close(&rig.log);
+	spokei_log_close(&rig.log, false);
 	halt();
 }

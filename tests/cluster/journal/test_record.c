@@ -51,18 +51,20 @@ static struct spokei_record_open make_open(void)
 		.version = spokei_span_of("1.0"),
 		.method = spokei_span_of("echo"),
 		.arguments = spokei_span_of("\x01\x02"),
-		.spoke_id = UINT64_MAX,
+		.id = "fedcba9876543210",
 		.begun_ns = 5,
 		.lasts_ns = 7,
 		.period_ns = UINT64_C(1) << 40,
 		.retries = 3,
-		.attempts = 1,
+		.flags = SPOKEI_RECORD_ONCE,
+		.tried = { .attempts = 1, .unsure = true, .mark = spokei_span_of("0000abcd.12") },
 	};
 }
 
 /* Appends a record and notes where it begins. */
 static void append(unsigned number)
 {
+	const struct spokei_record_tried tried = { .attempts = 9 };
 	struct spokei_record_open open = make_open();
 	int error;
 
@@ -70,7 +72,7 @@ static void append(unsigned number)
 	if (number % 4 == 3)
 		error = spokei_record_put_ended(&rig.bytes, number, 2);
 	else if (number % 4 == 2)
-		error = spokei_record_put_tried(&rig.bytes, number, 9);
+		error = spokei_record_put_tried(&rig.bytes, number, &tried);
 	else
 		error = spokei_record_put_open(&rig.bytes, number, &open);
 	assert_int_equal(error, 0);
@@ -128,6 +130,7 @@ struct outcome {
 static void note_found(struct outcome *outcome, const struct spokei_record *record, size_t end)
 {
 	struct spokei_record_open open;
+	struct spokei_record_tried tried;
 	uint32_t number;
 
 	assert_in_range(record->ticket, 0, RECORDS - 1);
@@ -139,12 +142,13 @@ static void note_found(struct outcome *outcome, const struct spokei_record *reco
 		assert_int_equal(spokei_record_read_ended(record, &number), 0);
 		assert_int_equal(number, 2);
 	} else if (record->ticket % 4 == 2) {
-		assert_int_equal(spokei_record_read_tried(record, &number), 0);
-		assert_int_equal(number, 9);
+		assert_int_equal(spokei_record_read_tried(record, &tried), 0);
+		assert_int_equal(tried.attempts, 9);
+		assert_false(tried.unsure);
 	} else {
 		assert_int_equal(spokei_record_read_open(record, &open), 0);
 		assert_true(spokei_span_is(open.service, "demo.Echo"));
-		assert_int_equal(open.spoke_id, UINT64_MAX);
+		assert_memory_equal(open.id, "fedcba9876543210", sizeof(open.id));
 	}
 }
 
@@ -283,12 +287,15 @@ TEST(every_field_of_a_ticket_comes_back)
 	assert_true(spokei_span_same(read.arguments, open.arguments));
 	assert_true(spokei_span_same(read.attachments, open.attachments));
 	assert_true(spokei_span_same(read.key, open.key));
-	assert_int_equal(read.spoke_id, open.spoke_id);
+	assert_memory_equal(read.id, open.id, sizeof(read.id));
 	assert_int_equal(read.begun_ns, open.begun_ns);
 	assert_int_equal(read.lasts_ns, open.lasts_ns);
 	assert_int_equal(read.period_ns, open.period_ns);
 	assert_int_equal(read.retries, open.retries);
-	assert_int_equal(read.attempts, open.attempts);
+	assert_int_equal(read.tried.attempts, open.tried.attempts);
+	assert_int_equal(read.tried.unsure, open.tried.unsure);
+	assert_int_equal(read.tried.mark.len, open.tried.mark.len);
+	assert_int_equal(read.flags, open.flags);
 	assert_int_equal(spokei_record_next(&reader, &record), SPOKEI_RECORD_END);
 }
 
@@ -458,11 +465,12 @@ TEST(body_with_a_wrong_field_is_corrupt)
 	struct spokei_record_reader reader;
 	struct spokei_record_open open;
 	struct spokei_record record;
+	struct spokei_record_tried tried;
 	uint32_t number;
 
 	spokei_record_begin(&reader, &rig.crc, &segment, bytes(), length(), 0);
 	assert_int_equal(spokei_record_next(&reader, &record), SPOKEI_RECORD_FOUND);
-	assert_int_equal(spokei_record_read_tried(&record, &number), SPOKE_ECORRUPT);
+	assert_int_equal(spokei_record_read_tried(&record, &tried), SPOKE_ECORRUPT);
 	assert_int_equal(spokei_record_read_ended(&record, &number), SPOKE_ECORRUPT);
 	for (unsigned i = 0; i < LENGTH(keys); i++) {
 		unsigned char *key = bytes() + HEAD + SPOKEI_RECORD_HEAD;
