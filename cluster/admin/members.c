@@ -10,6 +10,7 @@
 #include "cluster/consumer/consumer.h"
 #include "cluster/endpoints/directory.h"
 #include "cluster/endpoints/info.h"
+#include "cluster/journal/journal.h"
 #include "cluster/lease/view.h"
 #include "cluster/provider/provider.h"
 #include "cluster/serve/routes.h"
@@ -146,6 +147,11 @@ static bool find_certificates(const void *of, spokei_facts_take_fn take, void *a
 	FACT(retry->tasks_max, NAME("tickets_max"))                                                \
 	FACT(retry->bytes, NAME("ticket_bytes"),                                                   \
 	     GAUGE("spoke_ticket_bytes", "bytes held by tickets"))                                 \
+	FACT(journal_name(view.caller->journal), NAME("journal"))                                  \
+	FACT(view.caller->journal ? view.caller->journal->count : 0, NAME("journal_tickets"),      \
+	     GAUGE("spoke_journal_tickets", "tickets that the journal has"))                       \
+	FACT(journal_bytes(view.caller->journal), NAME("journal_bytes"),                           \
+	     GAUGE("spoke_journal_bytes", "bytes of the journal's files"))                         \
 	FACT(view.heartbeat_ns, MS("heartbeat_ms"))                                                \
 	FACT(view.settings->period_ns, MS("retry_period_ms"))
 SPOKEI_FACTS(of_consumer, CONSUMER_ROWS);
@@ -154,6 +160,23 @@ SPOKEI_FACTS(of_consumer, CONSUMER_ROWS);
 static const char *balancer_name(const struct spokei_call_settings *settings)
 {
 	return settings->policy->in_order || !settings->balancer ? "" : settings->balancer->name;
+}
+
+/* Returns the state of a journal in a word; "": there is none. */
+static const char *journal_name(const struct spokei_journal *journal)
+{
+	if (journal == NULL)
+		return "";
+	if (journal->stage >= SPOKEI_JOURNAL_UNUSABLE)
+		return "unusable";
+	if (journal->stage < SPOKEI_JOURNAL_OPEN)
+		return "reading";
+	return journal->broken ? "broken" : journal->full ? "full" : "open";
+}
+
+static uint64_t journal_bytes(const struct spokei_journal *journal)
+{
+	return journal ? (uint64_t)journal->segments * SPOKEI_LOG_SEGMENT : 0;
 }
 
 static bool find_consumer(const void *of, spokei_facts_take_fn take, void *arg)

@@ -6,6 +6,7 @@
 #include "cluster/call/call.h"
 
 #include "cluster/call/caller.h"
+#include "cluster/call/journalled.h"
 #include "cluster/call/method.h"
 #include "cluster/call/report.h"
 #include "cluster/call/retry.h"
@@ -226,7 +227,7 @@ int spokei_call_send(struct spokei_attempt *attempt, struct spokei_conn *conn,
 /* --- calls that begin */
 
 /* Takes a cell for a call that has not begun. Returns 0, SPOKE_ELIMIT or SPOKE_ENOMEM. */
-static inline int new_call(struct spoke_method *method, struct spokei_call **ret_call)
+static SPOKEI_INLINE int new_call(struct spoke_method *method, struct spokei_call **ret_call)
 {
 	struct spokei_call *call;
 	void *cell;
@@ -963,6 +964,8 @@ static void settle(struct spokei_call *call, struct spoke_result *result)
 		[SPOKE_TICKET_CANCELLED] = SPOKE_STAT_TICKETS_CANCELLED,
 		[SPOKE_TICKET_REFUSED] = SPOKE_STAT_TICKETS_REFUSED,
 		[SPOKE_TICKET_CLOSING] = SPOKE_STAT_TICKETS_CLOSING,
+		[SPOKE_TICKET_UNKNOWN] = SPOKE_STAT_TICKETS_UNKNOWN,
+		[SPOKE_TICKET_KEPT] = SPOKE_STAT_TICKETS_KEPT,
 	};
 	struct spokei_caller *caller = call->method->caller;
 	struct spokei_retry_state *retry = call->retry;
@@ -971,7 +974,8 @@ static void settle(struct spokei_call *call, struct spoke_result *result)
 		.settlement = retry->settlement,
 		.attempts = retry->begun,
 		.id = retry->id,
-		.lasted_ns = spokei_retry_state_age(retry, caller->engine->begin_ns),
+		.lasted_ns = spokei_later(retry->earlier_ns,
+					  spokei_retry_state_age(retry, caller->engine->begin_ns)),
 		.result = result,
 	};
 
@@ -1021,13 +1025,28 @@ static bool tells_end(const struct spokei_call *call)
 		policy->attempts != SPOKE_ATTEMPTS_TO_ALL);
 }
 
+/* May an attempt have run that must not run twice, and that no instance can be asked about? */
+static bool may_have_run(const struct spokei_retry_state *retry)
+{
+	const struct spokei_call_settings *settings = &retry->call->method->settings;
+
+	if (retry->last == SPOKE_FATE_OK || retry->last == SPOKE_FATE_ANSWERED)
+		return false;
+	return retry->bound || (retry->unsure && settings->once && !settings->idempotent);
+}
+
 static void leave(struct spokei_call *call, enum spoke_ticket_settlement settlement)
 {
 	struct spokei_retry_state *retry = call->retry;
 	bool tells = tells_end(call);
 
 	spokei_call_move(&retry->state, SPOKEI_CALL_OVER);
+	if (SPOKEI_UNLIKELY(may_have_run(retry)) &&
+	    (settlement == SPOKE_TICKET_EXHAUSTED || settlement == SPOKE_TICKET_EXPIRED))
+		settlement = SPOKE_TICKET_UNKNOWN;
 	retry->settlement = settlement;
+	if (SPOKEI_UNLIKELY(retry->journalled))
+		retry->settlement = spokei_journalled_end(retry, settlement);
 	spokei_retry_queue_leave(retry, true);
 	spokei_task_drop(&retry->tell);
 	cancel_attempt(&call->attempt, tells);
@@ -1130,13 +1149,43 @@ static void tell_ticket(struct spokei_task *task)
 		done(call->arg, &result);
 }
 
-void spokei_call_defer(struct spokei_call *call)
+void spokei_call_tell_ticket(struct spokei_call *call)
+{
+	SPOKE_ASSERT(call->retry->ticket == SPOKEI_TICKET_DUE);
+	tell_soon(call, tell_ticket);
+}
+
+void spokei_call_defer(struct spokei_call *call, bool tells)
 {
 	struct spokei_retry_state *retry = call->retry;
 
 	SPOKE_ASSERT(retry->ticket == SPOKEI_TICKET_NONE);
 	retry->ticket = SPOKEI_TICKET_DUE;
-	tell_soon(call, tell_ticket);
+	if (tells)
+		spokei_call_tell_ticket(call);
+}
+
+int spokei_call_new_ticket(struct spoke_method *method, const struct spokei_call_args *args,
+			   struct spokei_call **ret_call)
+{
+	struct spokei_slab *calls = &method->caller->calls;
+	struct spokei_call *call;
+	int error;
+
+	/* Tickets that were promised are not subject to limits. */
+	if (calls->count >= calls->max && calls->max < UINT32_MAX / 2)
+		calls->max = calls->count + 1;
+	error = new_call(method, &call);
+	if (error)
+		return error;
+	call->done = NULL;
+	error = spokei_retry_state_new(call, args);
+	if (error) {
+		spokei_slab_give_cell(calls, call);
+		return error;
+	}
+	*ret_call = call;
+	return SPOKE_OK;
 }
 
 /* --- cancelling and closing */

@@ -110,8 +110,16 @@ void spokei_call_end(struct spokei_call *call, enum spoke_ticket_settlement sett
 void spokei_call_end_later(struct spokei_call *call, enum spoke_ticket_settlement settlement,
 			   int error);
 
-/* Gives the user a ticket in place of a result, on the engine's soon. */
-void spokei_call_defer(struct spokei_call *call);
+/* Makes a call a ticket. `tells`: gives it to the user in place of a result, on the engine's soon;
+ * else spokei_call_tell_ticket() does that later. */
+void spokei_call_defer(struct spokei_call *call, bool tells);
+void spokei_call_tell_ticket(struct spokei_call *call);
+
+/* Makes the call of a ticket of an earlier process, with a retry state. Returns 0, SPOKE_ENOMEM or
+ * SPOKE_ELIMIT. */
+SPOKE_MUST_USE int spokei_call_new_ticket(struct spoke_method *method,
+					  const struct spokei_call_args *args,
+					  struct spokei_call **ret_call);
 
 /* The value nil. */
 extern const struct spoke_value spokei_call_nil;

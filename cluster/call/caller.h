@@ -18,6 +18,7 @@
 struct spokei_credentials;
 struct spokei_directory;
 struct spokei_filters;
+struct spokei_journal;
 struct spokei_key_values;
 struct spokei_link;
 struct spokei_retry_state;
@@ -74,6 +75,9 @@ struct spokei_caller {
 	bool has_id_key;
 	spoke_ticket_done_fn settled; /* the user's, for all tickets; may be NULL */
 	void *settled_arg;
+	/* Of a consumer's tickets; NULL: they end with the process. */
+	struct spokei_journal *journal;
+	bool journal_is_optional; /* tickets are taken that it does not take */
 	struct spokei_task sweep; /* ends the calls that wait, as the caller closes */
 	/* Called after the last call of a closed caller has ended; may be NULL. */
 	void (*idle)(struct spokei_caller *caller);

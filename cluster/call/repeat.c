@@ -8,7 +8,9 @@
 #include "cluster/call/retry.h"
 #include "cluster/endpoints/directory.h"
 #include "cluster/endpoints/endpoint.h"
+#include "cluster/endpoints/info.h"
 #include "cluster/filter/dedupe_table.h"
+#include "core/text/encoding.h"
 #include "transport/conn/conn.h"
 #include "transport/wire/message.h"
 
@@ -28,11 +30,27 @@ void spokei_repeat_attach(struct spokei_retry_state *retry, const struct spokei_
 	}
 }
 
+/* Returns an endpoint with a connection to an instance, or NULL. */
+static struct spokei_endpoint *find_instance(const struct spokei_directory *directory,
+					     uint32_t instance)
+{
+	const struct spokei_endpoint *endpoint = NULL;
+	struct spokei_conn *conn;
+
+	while (instance && (endpoint = spokei_directory_next(directory, endpoint)) != NULL)
+		if (spokei_endpoint_reach(endpoint, instance, &conn) == SPOKE_OK)
+			return spokei_directory_find(directory, endpoint->id);
+	return NULL;
+}
+
 int spokei_repeat_pick(const struct spokei_retry_state *retry,
 		       struct spokei_endpoint **ret_endpoint, struct spokei_conn **ret_conn)
 {
 	const struct spokei_directory *directory = retry->call->method->caller->directory;
-	struct spokei_endpoint *endpoint = spokei_directory_find(directory, retry->bound_to);
+	struct spokei_endpoint *endpoint = retry->bound_to
+						   ? spokei_directory_find(directory,
+									   retry->bound_to)
+						   : find_instance(directory, retry->instance);
 	int error;
 
 	if (endpoint == NULL)
@@ -52,6 +70,19 @@ void spokei_repeat_bind(struct spokei_retry_state *retry)
 		return;
 	retry->bound = true;
 	retry->bound_to = retry->tried[retry->tried_count - 1];
+}
+
+bool spokei_repeat_read(struct spoke_span mark, uint32_t *ret_instance, uint64_t *ret_since_ms)
+{
+	const char *text = mark.data;
+	uint64_t number;
+
+	if (mark.len < 10 || mark.len > 9 + 16 || text[8] != '.' ||
+	    !spokei_hex_read(text, 8, &number) ||
+	    !spokei_hex_read(text + 9, mark.len - 9, ret_since_ms))
+		return false;
+	*ret_instance = (uint32_t)number;
+	return true;
 }
 
 bool spokei_repeat_is_unknown(const struct spokei_outcome *outcome)

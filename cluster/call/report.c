@@ -234,6 +234,9 @@ static struct reached find(const struct spoke_method *method)
 	case SPOKEI_REFUSED_BY_BYTES:
 		return (struct reached){ "failback.bytes", caller->retry.bytes_max,
 					 "bytes of tickets" };
+	case SPOKEI_REFUSED_BY_JOURNAL:
+		return (struct reached){ NULL, 0,
+					 "because its journal is full, or is written too slowly" };
 	case SPOKEI_REFUSED_BY_TIMERS:
 		return (struct reached){ NULL, 0, "because timers.max of the engine is reached" };
 	case SPOKEI_REFUSED_BY_FILTER:

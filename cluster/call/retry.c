@@ -9,6 +9,7 @@
 #include "cluster/balancer/weights.h"
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
+#include "cluster/call/journalled.h"
 #include "cluster/call/method.h"
 #include "cluster/call/report.h"
 #include "cluster/config/keys.h"
@@ -131,6 +132,7 @@ static void note_end(struct spokei_retry_state *retry, const struct spokei_outco
 	struct spokei_ending *ending = &retry->ending;
 
 	retry->last = fate;
+	retry->unsure |= fate == SPOKE_FATE_UNSURE;
 	retry->given_up = outcome->reply == NULL && retry->call->method->settings.attempt_ns == 0 &&
 			  (outcome->error == SPOKE_ETIMEOUT ||
 			   outcome->error == SPOKE_ETIMEOUT_UNSENT);
@@ -155,6 +157,15 @@ static void note_end(struct spokei_retry_state *retry, const struct spokei_outco
 	ending->error_code = outcome->reply->error_code;
 	ending->text_len = keep(ending->text, outcome->reply->error_text);
 	ending->class_len = keep(ending->class_name, outcome->reply->error_class);
+}
+
+/* The same, in the journal too. */
+static void note_ended(struct spokei_retry_state *retry, const struct spokei_outcome *outcome,
+		       enum spoke_policy_fate fate)
+{
+	note_end(retry, outcome, fate);
+	if (SPOKEI_UNLIKELY(retry->journalled))
+		spokei_journalled_attempt_ended(retry);
 }
 
 /* Keeps why no endpoint can take the call now. */
@@ -239,10 +250,9 @@ static struct spokei_retry_state *oldest_ticket(const struct spokei_retry_queue 
 	return spokei_list_empty(&queue->tickets) ? NULL : of_tickets(queue->tickets.next);
 }
 
-/* Counts a call as a ticket; there must be room for it. */
+/* Counts a call as a ticket. */
 static void admit_ticket(struct spokei_retry_queue *queue, struct spokei_retry_state *retry)
 {
-	SPOKE_ASSERT(has_room(queue, retry->size));
 	queue->tasks++;
 	queue->bytes += retry->size;
 	spokei_list_append(&queue->tickets, &retry->of_tickets);
@@ -400,13 +410,36 @@ void spokei_call_sweep(struct spokei_caller *caller)
 	spokei_run_soon(caller->engine, &caller->sweep);
 }
 
+/* Does a new ticket wait for the journal, before the user is told of it? */
+static bool waits_for_journal(const struct spokei_retry_state *retry)
+{
+	return retry->journalled && retry->journalled->ticket.waiting.next != NULL;
+}
+
 /* --- the policy */
+
+/* Return settings of a call: those in its journal, since an earlier process may have made it. */
+static uint32_t retries_of(const struct spokei_retry_state *retry)
+{
+	return SPOKEI_UNLIKELY(retry->journalled)
+		       ? retry->journalled->retries
+		       : spokei_settings_retries(&retry->call->method->settings,
+						 retry->args.policy);
+}
+
+static uint64_t period_of(const struct spokei_retry_state *retry)
+{
+	return SPOKEI_UNLIKELY(retry->journalled) ? retry->journalled->period_ns
+						  : retry->call->method->settings.period_ns;
+}
 
 /* May a request that may have run be sent again, to any endpoint? */
 static bool is_free(const struct spokei_retry_state *retry)
 {
+	const struct spokei_call_settings *settings = &retry->call->method->settings;
+
 	return !retry->bound &&
-	       (retry->args.policy->repeats || retry->call->method->settings.idempotent);
+	       ((retry->args.policy->repeats && !settings->once) || settings->idempotent);
 }
 
 /* May it be sent again, maybe to the instance only that recognises it? */
@@ -446,11 +479,11 @@ static struct spoke_policy_history history_of(const struct spokei_retry_state *r
 		.given_up = retry->given_up,
 		.waited = retry->waited,
 		.left_ns = time_left(retry),
-		.retries = spokei_settings_retries(settings, policy),
+		.retries = retries_of(retry),
 		.forks = settings->forks,
 		.fail_percent = settings->fail_percent,
 		.growing = settings->growing,
-		.period_ns = settings->period_ns,
+		.period_ns = period_of(retry),
 	};
 
 	if (SPOKEI_UNLIKELY(settings->hedge_ns && is_free(retry)))
@@ -740,9 +773,11 @@ static int begin_somewhere(struct spokei_retry_state *retry, struct spokei_attem
 	int error;
 
 	*ret_endpoint = NULL;
-	error = retry->bound
-			? spokei_repeat_pick(retry, ret_endpoint, &conn)
-			: spokei_call_pick(call->method, &retry->args, &tried, ret_endpoint, &conn);
+	error = retry->bound ? spokei_repeat_pick(retry, ret_endpoint, &conn) : SPOKE_ENOPROVIDER;
+	/* If an earlier process was bound, any endpoint is asked while that instance is not there:
+	 * none other runs the repeat. */
+	if (error && (!retry->bound || retry->bound_to == 0))
+		error = spokei_call_pick(call->method, &retry->args, &tried, ret_endpoint, &conn);
 	if (error)
 		return error;
 	if (is_asked_twice(retry, &tried, (*ret_endpoint)->id))
@@ -788,6 +823,8 @@ static int send_one(struct spokei_retry_state *retry)
 	retry->hedged |= attempt->pending.backup;
 	spokei_directory_begun(endpoint, endpoint->engine->begin_ns);
 	retry->open++;
+	if (SPOKEI_UNLIKELY(retry->journalled))
+		spokei_journalled_sent(retry);
 	return SPOKE_OK;
 }
 
@@ -827,14 +864,12 @@ static bool may_send_again(struct spokei_retry_state *retry)
 /* The retry cannot begin now. A ticket without budget pauses once more, which is no attempt. */
 static enum sent postpone(struct spokei_retry_state *retry)
 {
-	struct spokei_call *call = retry->call;
-
 	if (retry->open > 0)
 		return SENT_SOME;
 	if (!spokei_retry_state_is_deferred(retry) ||
 	    (retry->last == SPOKE_FATE_UNSURE && !is_repeatable(retry)))
 		return SENT_NEVER;
-	wait_paused(retry, call->method->settings.period_ns);
+	wait_paused(retry, period_of(retry));
 	return SENT_SOME;
 }
 
@@ -854,7 +889,8 @@ static enum sent send_some(struct spokei_retry_state *retry, uint32_t count)
 			return postpone(retry);
 		outcome.error = send_one(retry);
 		/* No instance can tell any more whether the request has run. */
-		if (SPOKEI_UNLIKELY(retry->bound) && outcome.error == SPOKE_ENOPROVIDER)
+		if (SPOKEI_UNLIKELY(retry->bound) && retry->bound_to &&
+		    outcome.error == SPOKE_ENOPROVIDER)
 			return SENT_NEVER;
 		if (outcome.error && waits_for_endpoint(retry, outcome.error)) {
 			retry->was_unready = true;
@@ -864,7 +900,7 @@ static enum sent send_some(struct spokei_retry_state *retry, uint32_t count)
 		retry->waited = false;
 		retry->begun++;
 		if (outcome.error)
-			note_end(retry, &outcome, fate_of(outcome.error, false));
+			note_ended(retry, &outcome, fate_of(outcome.error, false));
 		if (outcome.error == SPOKE_EUNAVAILABLE && !retry->bound)
 			note_reason(retry);
 		/* A limit of this side is the same for all endpoints. */
@@ -916,8 +952,11 @@ static bool begin_pause(struct spokei_retry_state *retry,
 			retry->ending.class_len = 0;
 			return false;
 		}
+		if (SPOKEI_UNLIKELY(caller->journal) && !spokei_journalled_begin(retry))
+			return false;
+		SPOKE_ASSERT(has_room(&caller->retry, retry->size));
 		admit_ticket(&caller->retry, retry);
-		spokei_call_defer(retry->call);
+		spokei_call_defer(retry->call, !waits_for_journal(retry));
 	}
 	retry->waited = true;
 	wait_paused(retry, verdict->wait_ns);
@@ -1096,7 +1135,7 @@ static void go_on(struct spokei_call *call, const struct spokei_outcome *outcome
 		next_step(call, NULL);
 		return;
 	}
-	note_end(retry, outcome, fate);
+	note_ended(retry, outcome, fate);
 	next_step(call, outcome);
 }
 
@@ -1230,8 +1269,45 @@ static void call_due(struct spokei_retry_state *retry, int error)
 		spokei_call_end_later(call, SPOKE_TICKET_EXPIRED, SPOKE_ETIMEOUT);
 	else {
 		spokei_call_move(&retry->state, SPOKEI_CALL_DECIDING);
-		next_step(call, NULL);
+		/* The next attempt begins once the journal knows of it. */
+		if (SPOKEI_UNLIKELY(retry->journalled) && spokei_journalled_holds(retry))
+			wait_paused(retry, period_of(retry));
+		else
+			next_step(call, NULL);
 	}
+}
+
+/* --- tickets of earlier processes */
+
+void spokei_retry_resume(struct spokei_retry_state *retry)
+{
+	if (retry->state == SPOKEI_CALL_PAUSING)
+		end_wait(retry, SPOKE_OK);
+}
+
+void spokei_retry_restore(struct spokei_call *call, const struct spokei_retry_past *past)
+{
+	struct spokei_retry_state *retry = call->retry;
+
+	open_history(call);
+	retry->journalled = past->journalled;
+	retry->id = past->id;
+	retry->id_half = past->id_half;
+	retry->earlier_ns = past->earlier_ns;
+	retry->lasts_ns = past->left_ns;
+	retry->begun = past->attempts;
+	retry->failed = past->attempts;
+	retry->last = past->unsure ? SPOKE_FATE_UNSURE : SPOKE_FATE_SAFE;
+	retry->written = past->unsure;
+	retry->unsure = past->unsure;
+	retry->bound = past->binds;
+	retry->bound_to = 0;
+	retry->instance = past->instance;
+	retry->since_ms = past->since_ms;
+	retry->waited = true;
+	retry->ticket = SPOKEI_TICKET_HELD;
+	admit_ticket(&caller_of(retry)->retry, retry);
+	wait_paused(retry, past->pause_ns);
 }
 
 /* --- the first attempt */

@@ -19,6 +19,7 @@
 #include <string.h>
 
 struct spoke_env;
+struct spokei_journalled;
 struct spokei_retry_blocks;
 struct spokei_retry_state;
 
@@ -56,6 +57,7 @@ static inline void spokei_call_move(enum spokei_call_state *state, enum spokei_c
  * opened only when that attempt has failed. Owned by its call, on the engine's thread.
  */
 
+#define SPOKEI_REPEAT_MARK 32u    /* bytes of the mark of a repeat, with the NUL */
 #define SPOKEI_RETRY_STATE_FEW 4u /* ids of endpoints that are kept inside */
 #define SPOKEI_RETRY_STATE_TEXT                                                                    \
 	200u /* bytes of an error's text, and of its class, that are kept                          \
@@ -112,6 +114,7 @@ struct spokei_retry_state {
 	struct spokei_fork *forks; /* freed when the call has ended */
 	bool fans_out;             /* several attempts were in flight at a time */
 	bool written;              /* an attempt was written: the request may have run */
+	bool unsure;               /* ... and has ended so that this is not known */
 	bool given_up;             /* the last attempt has used up its part of the time */
 	bool was_unready;          /* the next attempt is the one that has waited for an endpoint */
 	bool waited;               /* it has paused since the last attempt, or that one is slow */
@@ -132,6 +135,9 @@ struct spokei_retry_state {
 	struct spoke_list of_retry; /* calls that wait; next NULL: it does not */
 	struct spokei_task tell;    /* calls back; on the engine's soon */
 	/* A ticket's. */
+	struct spokei_journalled *journalled;    /* its entry in the journal; NULL: it has none */
+	uint64_t id_half;                        /* first half of its id; 0: from the number */
+	uint64_t earlier_ns;                     /* age in earlier processes */
 	enum spoke_ticket_settlement settlement; /* of one that is over */
 	struct spoke_list of_tickets;            /* oldest first; next NULL: no ticket */
 	spoke_ticket_done_fn settle;             /* may be NULL */
@@ -240,6 +246,27 @@ uint64_t spokei_call_prolonged(struct spokei_attempt *attempt, bool written, uin
 void spokei_call_attempt_ended(struct spokei_attempt *attempt,
 			       const struct spokei_outcome *outcome);
 
+/* A ticket of an earlier process. */
+struct spokei_retry_past {
+	struct spokei_journalled *journalled;
+	uint64_t id_half;
+	uint64_t id;
+	uint64_t earlier_ns; /* since the call began */
+	uint64_t left_ns;    /* until its deadline */
+	uint64_t pause_ns;   /* until its next attempt */
+	uint32_t attempts;
+	bool unsure;
+	bool binds; /* repeats are for the instance that recognises them */
+	uint32_t instance;
+	uint64_t since_ms;
+};
+
+/* Makes a call that has a retry state a ticket that the user has, and has it pause. */
+void spokei_retry_restore(struct spokei_call *call, const struct spokei_retry_past *past);
+
+/* Ends the pause of a call before it is due. */
+void spokei_retry_resume(struct spokei_retry_state *retry);
+
 /* --- repeat.c */
 
 /* Puts our attachments for an attempt on this connection together, if the wire can carry them; the
@@ -256,6 +283,16 @@ SPOKE_MUST_USE int spokei_repeat_pick(const struct spokei_retry_state *retry,
 /* An attempt may have run, and its instance can tell: binds the call, unless it may run twice. Of
  * attempts at the same time none is followed. */
 void spokei_repeat_bind(struct spokei_retry_state *retry);
+
+/* Reads the value of "spoke.repeat" as it is written. */
+bool spokei_repeat_read(struct spoke_span mark, uint32_t *ret_instance, uint64_t *ret_since_ms);
+
+/* Writes it, for the attempt that the instance of the call recognises. Returns the bytes, without a
+ * NUL; 0: there is no such instance. */
+size_t spokei_repeat_print(const struct spokei_retry_state *retry, char mark[SPOKEI_REPEAT_MARK]);
+
+/* Returns the first half of the id of a call. */
+uint64_t spokei_retry_state_id_half(const struct spokei_retry_state *retry);
 
 /* Does a provider say of a repeat that it does not know whether the first attempt has run? */
 bool spokei_repeat_is_unknown(const struct spokei_outcome *outcome);

@@ -272,14 +272,21 @@ static unsigned char *put_lease(unsigned char *at, struct spoke_lease lease)
 	return put_text(at, print_number(number, spoke_lease_fence(lease)));
 }
 
-static unsigned char *put_id(unsigned char *at, const struct spokei_retry_state *retry)
+uint64_t spokei_retry_state_id_half(const struct spokei_retry_state *retry)
 {
 	const uint64_t *key = retry->call->method->caller->id_key;
 
+	if (retry->state != SPOKEI_CALL_FIRST && SPOKEI_UNLIKELY(retry->id_half))
+		return retry->id_half;
+	return spokei_siphash(key, &retry->id, sizeof(retry->id));
+}
+
+static unsigned char *put_id(unsigned char *at, const struct spokei_retry_state *retry)
+{
 	at = put_text(at, SPOKEI_DEDUPE_ID);
 	*at++ = 0xd9; /* str, with its length in a byte */
 	*at++ = ID_DIGITS;
-	spokei_hex_write(at, spokei_siphash(key, &retry->id, sizeof(retry->id)));
+	spokei_hex_write(at, spokei_retry_state_id_half(retry));
 	spokei_hex_write(at + ID_DIGITS / 2, retry->id);
 	return at + ID_DIGITS;
 }
@@ -292,19 +299,30 @@ static unsigned char *put_attempt(unsigned char *at, const struct spokei_retry_s
 	return put_text(at, print_number(number, retry->begun + UINT64_C(1)));
 }
 
-static unsigned char *put_repeat(unsigned char *at, const struct spokei_retry_state *retry)
+size_t spokei_repeat_print(const struct spokei_retry_state *retry, char mark[SPOKEI_REPEAT_MARK])
 {
-	unsigned char digits[16];
 	const size_t instance = 8;
 	const size_t since = 12;
+	unsigned char digits[16];
 
-	at = put_text(at, SPOKEI_DEDUPE_REPEAT);
-	*at++ = (unsigned char)(0xa0 | (instance + 1 + since));
+	*mark = '\0';
+	if (retry->instance == 0)
+		return 0;
 	spokei_hex_write(digits, retry->instance);
-	at = put_bytes(at, spokei_span(digits + sizeof(digits) - instance, instance));
-	*at++ = '.';
+	memcpy(mark, digits + sizeof(digits) - instance, instance);
+	mark[instance] = '.';
 	spokei_hex_write(digits, retry->since_ms & MS_MAX);
-	return put_bytes(at, spokei_span(digits + sizeof(digits) - since, since));
+	memcpy(mark + instance + 1, digits + sizeof(digits) - since, since);
+	mark[instance + 1 + since] = '\0';
+	return instance + 1 + since;
+}
+
+static unsigned char *put_repeat(unsigned char *at, const struct spokei_retry_state *retry)
+{
+	char mark[SPOKEI_REPEAT_MARK];
+
+	(void)spokei_repeat_print(retry, mark);
+	return put_text(put_text(at, SPOKEI_DEDUPE_REPEAT), mark);
 }
 
 static bool is_key(struct spoke_value key, const char *text)

@@ -71,6 +71,7 @@ enum spokei_fields_of {
 	SPOKEI_AT_HANDSHAKES,
 	SPOKEI_AT_QUOTA,
 	SPOKEI_AT_DIRECTORY,
+	SPOKEI_AT_JOURNAL,
 };
 
 enum spokei_field_type {

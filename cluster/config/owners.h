@@ -33,6 +33,7 @@ struct spokei_call_settings {
 	bool bounded;
 	bool sticky;
 	bool idempotent;
+	bool once;     /* a failback call does not repeat a request that may have run */
 	bool inherits; /* a call in a handler is made for its request */
 	bool marked;   /* calls that may be repeated bear an id at some endpoints, or at all */
 	enum spokei_ids ids;
@@ -55,6 +56,19 @@ struct spokei_eject_rule {
 	uint64_t interval_ns;
 	uint32_t calls;   /* attempts that an interval has at least, before it is judged */
 	uint32_t latency; /* times the mean of the others; 0: never ejected for that */
+};
+
+#define SPOKEI_JOURNAL_SIZE_MIN (UINT64_C(16) << 20)
+
+/* Settings of a consumer's journal. */
+struct spokei_journal_settings {
+	const char *folder;  /* NULL: there is none */
+	uint32_t durability; /* enum spokei_durability */
+	uint64_t wait_ns;
+	uint64_t sync_ns;
+	uint64_t size_max; /* bytes */
+	bool is_optional;  /* tickets are taken that the journal does not */
+	bool salvages;
 };
 
 /* Settings of a directory. */

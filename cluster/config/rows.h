@@ -65,6 +65,10 @@ SETTING(STICKY, "sticky", BOOL, CALLS, "send calls to the same provider while po
 SETTING(IDEMPOTENT, "idempotent", BOOL, CALLS, "requests may run more than once",
 	LIVE, RANGE(0, 1),
 	FIELDS(AT(METHOD, idempotent), AT(CALL, idempotent)))
+SETTING(ONCE, "once", BOOL, CALLS,
+	"a failback call whose request may have run is not repeated, and ends as unknown",
+	LIVE, RANGE(0, 1),
+	FIELDS(AT(METHOD, once), AT(CALL, once)))
 SETTING(INHERIT, "inherit", BOOL, CALLS,
 	"a call in a handler has the time left, the trace and the end of the request",
 	LIVE, RANGE(0, 1), PRESET(1),
@@ -126,6 +130,30 @@ SETTING(FAILBACK_OVERFLOW, "failback.overflow", NAME, CONSUMER,
 	"failback call to drop when there are too many",
 	LIVE, NAMES(overflow_name), WORDS("spoke_consumer_overflow"),
 	FIELDS(AT(CONSUMER, failback_overflow)))
+SETTING(DURABILITY, "durability", NAME, CONSUMER | SERVICE,
+	"events that a ticket in a journal survives: the end of the process, loss of power, or none",
+	NAMES(durability_name), WORDS("spoke_durability"),
+	FIELDS(AT(CONSUMER, durability), AT(JOURNAL, durability)))
+SETTING(JOURNAL_WAIT, "journal.wait", DURATION, CONSUMER | SERVICE,
+	"how long a call waits for the journal before it is refused instead of deferred",
+	RANGE(NS_PER_MS, SPOKEI_TIMEOUT_MAX_NS), PRESET(100 * NS_PER_MS),
+	FIELDS(AT(JOURNAL, wait_ns)))
+SETTING(JOURNAL_SYNC, "journal.sync", DURATION, CONSUMER | SERVICE,
+	"longest time until records that were written are on the disk (durability = process)",
+	RANGE(NS_PER_MS, NS_PER_H), PRESET(NS_PER_S),
+	FIELDS(AT(JOURNAL, sync_ns)))
+SETTING(JOURNAL_BYTES, "journal.bytes", SIZE, CONSUMER | SERVICE,
+	"bytes of the journal on the disk; beyond them no new tickets are taken",
+	RANGE(SPOKEI_JOURNAL_SIZE_MIN, UINT64_C(1) << 34), PRESET(67108864),
+	FIELDS(AT(JOURNAL, size_max)))
+SETTING(JOURNAL_BROKEN, "journal.broken", NAME, CONSUMER | SERVICE,
+	"new tickets while the journal cannot be written: refused, or kept in memory only",
+	NAMES(broken_name),
+	FIELDS(AT(JOURNAL, is_optional)))
+SETTING(JOURNAL_DAMAGED, "journal.damaged", NAME, CONSUMER | SERVICE,
+	"a damaged journal is not used, or used without the records that are lost",
+	NAMES(damaged_name),
+	FIELDS(AT(JOURNAL, salvages)))
 SETTING(ENDPOINT_ACTIVES, "endpoint.actives", COUNT, CONSUMER,
 	"concurrent calls to one provider; 0: no limit",
 	LIVE, RANGE(0, UINT32_MAX / 2),
@@ -198,6 +226,12 @@ SETTING(VERSION, "version", TEXT, SERVICE, "version of the service to call; *: a
 	RANGE(1, TEXT_MAX), OF_URLS)
 SETTING(GROUP, "group", TEXT, SERVICE, "group of the service to call; *: any",
 	RANGE(1, TEXT_MAX), OF_URLS)
+
+/* A path, which no URL may contain. */
+SETTING(JOURNAL, "journal", TEXT, CONSUMER | SERVICE,
+	"folder of the journal in which tickets survive the process; each consumer needs its own",
+	RANGE(1, TEXT_MAX),
+	FIELDS(AT(CONSUMER, journal), AT(JOURNAL, folder)))
 
 /* Providers. */
 SETTING(LISTEN, "listen", LIST, PROVIDER,

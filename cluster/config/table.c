@@ -81,6 +81,9 @@ NAMES_OF(auth_name, "none", "accesskey")
 NAMES_OF(local_path_name, "auto", "off")
 NAMES_OF(unknown_name, "refuse", "run")
 NAMES_OF(ids_name, "auto", "on", "off")
+NAMES_OF(durability_name, "process", "power", "none")
+NAMES_OF(broken_name, "refuse", "volatile")
+NAMES_OF(damaged_name, "refuse", "salvage")
 NAMES_OF(overflow_name, "reject", "drop-oldest")
 NAMES_OF(tls_name, "off", "on", "optional")
 NAMES_OF(tls_verify_name, "auto", "none", "optional", "required")
@@ -358,6 +361,7 @@ static const char *check_backend(const struct spokei_check *of, const struct spo
 #define STRUCT_HANDSHAKES struct spokei_tls_limits
 #define STRUCT_QUOTA struct spokei_quota_limits
 #define STRUCT_DIRECTORY struct spokei_directory_settings
+#define STRUCT_JOURNAL struct spokei_journal_settings
 
 /* clang-format off */
 #define SETTING(key, text, kind_, in, says, ...)                                                   \

@@ -186,17 +186,24 @@ static void consumer_finalise(struct spokei_task *task)
 	const struct spoke_env *env = consumer->engine->env;
 	struct spokei_weak *weak = atomic_load_explicit(&consumer->weak, memory_order_acquire);
 
+	/* Calls that waited for their next attempt call back first. */
+	if (consumer->journal && consumer->caller->calls.count > 0) {
+		spokei_run_freeing(consumer->engine, task);
+		return;
+	}
+	if (!spokei_consumer_journal_end(consumer))
+		return;
 	if (!consumer->freed) {
 		spokei_member_retire(consumer->engine, &consumer->member);
 		return;
 	}
-	/* Calls that waited for their next attempt call back first. */
 	if (consumer->caller->calls.count > 0 || !spokei_weak_close(weak)) {
 		spokei_run_freeing(consumer->engine, task);
 		return;
 	}
 	spokei_weak_drop(weak);
 	spokei_member_drop(&consumer->member);
+	spokei_consumer_journal_free(consumer);
 	spokei_methods_free(consumer->caller);
 	spokei_caller_fini(consumer->caller);
 	spokei_directory_fini(consumer->directory);
@@ -481,6 +488,8 @@ static int consumer_new(struct spoke_engine *engine, const struct spoke_consumer
 			      &directory_up, consumer);
 	enrol(consumer);
 	error = add_endpoints(consumer, with);
+	if (error == 0)
+		error = spokei_consumer_journal_begin(consumer);
 	if (error) {
 		spoke_consumer_free(consumer);
 		return error;
@@ -582,6 +591,10 @@ const char *spoke_ticket_settlement_name(enum spoke_ticket_settlement settlement
 		return "refused";
 	case SPOKE_TICKET_CLOSING:
 		return "closing";
+	case SPOKE_TICKET_UNKNOWN:
+		return "unknown";
+	case SPOKE_TICKET_KEPT:
+		return "kept";
 	}
 	return NULL;
 }

@@ -14,6 +14,7 @@
 
 struct spokei_balancer_state;
 struct spokei_caller;
+struct spokei_consumer_journal;
 struct spokei_consumer_settings;
 struct spokei_weak;
 struct spokei_directory;
@@ -39,6 +40,7 @@ struct spoke_consumer {
 	struct spokei_credential_set *credentials;
 	/* ... those in force: of options, else of the service, else of all consumers */
 	const struct spokei_credentials *shown;
+	struct spokei_consumer_journal *journal;  /* NULL: tickets end with the process */
 	struct spokei_subscription *subscription; /* NULL: at no registry */
 	_Atomic(struct spokei_weak *) weak;       /* for futures; NULL: none was made yet */
 	bool peers_of_file; /* providers bear the names that the file expects */
@@ -46,6 +48,17 @@ struct spoke_consumer {
 	bool freed;         /* its memory is freed with the last connection */
 	struct spokei_task finalise;
 };
+
+/* Begins to read the journal of a consumer that has one. Returns 0, or an error that the engine's
+ * newest event explains. */
+SPOKE_MUST_USE int spokei_consumer_journal_begin(struct spoke_consumer *consumer);
+
+/* Ends the journal, after the last call. Returns whether it is closed; else `finalise` runs again
+ * when it is. */
+bool spokei_consumer_journal_end(struct spoke_consumer *consumer);
+
+/* Frees a journal that is closed; NULL is fine. */
+void spokei_consumer_journal_free(struct spoke_consumer *consumer);
 
 /* Returns the consumer that a caller belongs to. On any thread. */
 struct spoke_consumer *spokei_consumer_calling(struct spokei_caller *caller);

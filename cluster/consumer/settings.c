@@ -162,6 +162,7 @@ static void take(void *owner)
 static const struct spokei_settings_part parts[] = {
 	{ SPOKEI_AT_LINK, AT(limits), apply_link },
 	{ SPOKEI_AT_DIRECTORY, AT(directory), apply_directory },
+	{ SPOKEI_AT_JOURNAL, AT(journal), NULL },
 };
 
 static const struct spokei_settings_kind kind = {
@@ -204,6 +205,8 @@ static void fill_consumer(const struct spoke_consumer_options *options,
 	ret->changed_arg = options->changed_arg;
 	ret->settled = options->settled;
 	ret->settled_arg = options->settled_arg;
+	ret->recovered = options->recovered;
+	ret->recovered_arg = options->recovered_arg;
 	ret->takes_tickets = options->settled || options->takes_tickets;
 	spokei_link_limits_frame(&ret->limits, ret->limits.wire.frame_max);
 	spokei_link_limits_values(&ret->limits, ret->limits.wire.value.items_max);

@@ -19,6 +19,7 @@ struct spoke_consumer;
 struct spoke_consumer_options;
 struct spoke_link_event;
 struct spoke_method_options;
+struct spoke_recovered;
 struct spoke_ticket_result;
 
 struct spokei_consumer_settings {
@@ -37,6 +38,10 @@ struct spokei_consumer_settings {
 	bool takes_tickets; /* the program expects them */
 	struct spokei_link_limits limits;
 	struct spokei_directory_settings directory;
+	struct spokei_journal_settings journal;
+	/* May be NULL. */
+	void (*recovered)(void *arg, const struct spoke_recovered *recovered);
+	void *recovered_arg;
 	struct spokei_keeper_options keeper; /* registry NULL: the URLs name the providers */
 };
 

@@ -149,6 +149,7 @@ static uint64_t pause_of(const struct spoke_policy_history *history)
 static bool is_over(const struct spoke_policy_history *history)
 {
 	return history->last == SPOKE_FATE_OK || history->last == SPOKE_FATE_ANSWERED ||
+	       (history->last == SPOKE_FATE_UNSURE && !history->repeatable) ||
 	       history->begun > history->retries || history->left_ns == 0;
 }
 

@@ -66,6 +66,99 @@ static int listen_elsewhere(void *ctx, const struct spoke_address *at, int backl
 	return error ? error : net->listen(ctx, &loopback, backlog, ret_fd);
 }
 
+/* A journal of the file is neither locked, read nor written: a process may use it. Its folder has
+ * to take the lock's file. */
+static int open_elsewhere(int *ret_fd)
+{
+	const struct spoke_env *env = spoke_host_env();
+
+	return env->files->open_log(env->ctx, "/dev/null", false, ret_fd);
+}
+
+static int lock_elsewhere(void *ctx, const char *path, int *ret_fd)
+{
+	int error = spoke_host_env()->files->append(ctx, path, NULL, 0);
+
+	return error ? error : open_elsewhere(ret_fd);
+}
+
+static void unlock_elsewhere(void *ctx, int fd)
+{
+	spoke_host_env()->net->close(ctx, fd);
+}
+
+static int open_log_elsewhere(void *ctx, const char *path, bool is_new, int *ret_fd)
+{
+	(void)ctx;
+	(void)path;
+	(void)is_new;
+	return open_elsewhere(ret_fd);
+}
+
+static int write_nothing(void *ctx, int fd, uint64_t at, const void *bytes, size_t len)
+{
+	(void)ctx;
+	(void)fd;
+	(void)at;
+	(void)bytes;
+	(void)len;
+	return 0;
+}
+
+static int allocate_nothing(void *ctx, int fd, uint64_t size)
+{
+	(void)ctx;
+	(void)fd;
+	(void)size;
+	return 0;
+}
+
+static int sync_nothing(void *ctx, int fd)
+{
+	(void)ctx;
+	(void)fd;
+	return 0;
+}
+
+static int sync_no_folder(void *ctx, const char *folder)
+{
+	(void)ctx;
+	(void)folder;
+	return 0;
+}
+
+static ssize_t list_nothing(void *ctx, const char *folder, char *names, size_t size)
+{
+	(void)ctx;
+	(void)folder;
+	(void)names;
+	(void)size;
+	return 0;
+}
+
+static int remove_nothing(void *ctx, const char *path)
+{
+	(void)ctx;
+	(void)path;
+	return -ENOENT;
+}
+
+static struct spoke_files files_elsewhere(const struct spoke_files *host)
+{
+	struct spoke_files files = *host;
+
+	files.lock = lock_elsewhere;
+	files.unlock = unlock_elsewhere;
+	files.open_log = open_log_elsewhere;
+	files.write_at = write_nothing;
+	files.allocate = allocate_nothing;
+	files.sync = sync_nothing;
+	files.sync_folder = sync_no_folder;
+	files.list = list_nothing;
+	files.remove = remove_nothing;
+	return files;
+}
+
 static void handle_nothing(struct spoke_request *request, void *arg)
 {
 	(void)request;
@@ -189,12 +282,14 @@ bool startable(const char *path, struct spoke_config *config, spoke_config_messa
 	struct check check = { .path = path, .config = config, .told = told, .arg = arg };
 	struct spoke_env env = *spoke_host_env();
 	struct spoke_net net = *env.net;
+	struct spoke_files files = files_elsewhere(env.files);
 	const struct spoke_engine_options options = { .env = &env, .log = "off" };
 	bool fine;
 
 	net.connect = connect_nowhere;
 	net.listen = listen_elsewhere;
 	env.net = &net;
+	env.files = &files;
 	fine = is_made(&check, spoke_engine_new(&options, &check.engine)) && make_objects(&check);
 	spoke_engine_free(check.engine);
 	return fine;

@@ -276,7 +276,11 @@ void sim_books_counts(const struct sim_consumer *consumer)
 	for (unsigned i = 0; i < SIM_ENDS; i++)
 		check_stat(consumer, ends[i], consumer->ended[i]);
 	for (unsigned i = 0; i < SIM_SETTLEMENTS; i++)
-		check_stat(consumer, (enum spoke_stat)(SPOKE_STAT_TICKETS_SUCCESS + i),
+		check_stat(consumer,
+			   i < SPOKE_TICKET_UNKNOWN
+				   ? (enum spoke_stat)(SPOKE_STAT_TICKETS_SUCCESS + i)
+				   : (enum spoke_stat)(SPOKE_STAT_TICKETS_UNKNOWN + i -
+						       SPOKE_TICKET_UNKNOWN),
 			   consumer->settled[i]);
 	for (unsigned i = 0; i < SIM_LEASE_COUNTS; i++)
 		check_stat(consumer, (enum spoke_stat)(SPOKE_STAT_LEASES_ASKED + i),

@@ -138,6 +138,10 @@ static const char *wrong_reason(const struct sim_consumer *consumer, const struc
 		return place > 0 ? "and is not the oldest" : NULL;
 	case SPOKE_TICKET_CLOSING:
 		return ends ? NULL : "and its consumer goes on";
+	case SPOKE_TICKET_UNKNOWN:
+		return sim_may_be_bound(call) ? NULL : "and its provider can tell";
+	case SPOKE_TICKET_KEPT:
+		return "without a journal";
 	}
 	return "which is no way to end";
 }

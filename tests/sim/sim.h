@@ -27,7 +27,7 @@ enum {
 	SIM_ERRANDS = 256,   /* requests to the registry in flight */
 	SIM_URL = 512,       /* bytes of a provider's URL, with the NUL */
 	SIM_BUCKETS = 128,   /* of a window; 10 s take a hundred */
-	SIM_SETTLEMENTS = 6, /* ways in which a ticket can be settled */
+	SIM_SETTLEMENTS = 8, /* ways in which a ticket can be settled */
 };
 
 struct spokei_link;

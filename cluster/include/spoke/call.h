@@ -54,6 +54,9 @@ struct spoke_method_options {
 	/* The method may run more than once for one call, so an attempt that may have run is
 	 * repeated. */
 	bool idempotent;
+	/* "once": a failback call whose request may have run is not sent again, not by a later
+	 * process either: its ticket is settled as UNKNOWN, its call ends with the error. */
+	bool once;
 	uint32_t actives;    /* concurrent calls; beyond that ELIMIT. 0: no limit */
 	uint32_t per_second; /* calls per second, on average and at once; beyond that ELIMIT */
 	/* Replaces the error of a call that fails: the result is OK with a copy of this value, and

@@ -54,6 +54,28 @@ enum spoke_consumer_overflow {
 	SPOKE_OVERFLOW_DROP_OLDEST, /* the oldest ticket is settled (REFUSED) to make room */
 };
 
+/* The events that a ticket in a journal survives, once its call has ended with EDEFERRED. */
+enum spoke_durability {
+	SPOKE_DURABILITY_DEFAULT, /* as set in the file, else PROCESS */
+	SPOKE_DURABILITY_PROCESS, /* the end of the process, e.g. by kill -9; a loss of power but
+				   * for the last journal.sync (1 s) */
+	SPOKE_DURABILITY_POWER,   /* a loss of power, if the disk keeps its word */
+	SPOKE_DURABILITY_NONE,    /* maybe nothing: the call does not wait for the journal */
+};
+
+/* The contents of a journal when its consumer was made. */
+struct spoke_recovered {
+	/* SPOKE_OK; ECORRUPT (damaged), EUNSUPPORTED (of a newer version), EINVAL (of another
+	 * journal), ESYSTEM or ENOMEM: the journal is not used. The newest event has the file and
+	 * the reason. */
+	int error;
+	uint64_t tickets; /* that go on */
+	uint64_t expired; /* ... after their deadline: they are settled */
+	uint64_t unknown; /* ... that may have run, and must not run twice: the same */
+	uint64_t damaged; /* pieces of the journal that are lost: journal.damaged = salvage */
+	uint64_t took_ns;
+};
+
 /* Options of a consumer. 0 or NULL in a field selects its default; all texts are copied. */
 struct spoke_consumer_options {
 	/*
@@ -120,6 +142,15 @@ struct spoke_consumer_options {
 	 * provider's URL or a rule that chooses failback is not followed, and an event names the
 	 * method: its calls would end in a way that the program does not know. */
 	bool takes_tickets;
+	/* "journal" in the file: a folder, which exists, for tickets that survive this process. The
+	 * next consumer with this folder goes on with them, and tells their outcome to its
+	 * `settled`. NULL: none. If another consumer uses it, spoke_consumer_new() returns EEXIST.
+	 */
+	const char *journal;
+	enum spoke_durability durability; /* "durability" in the file */
+	/* Called once, after the tickets of earlier processes were read; NULL: none. */
+	void (*recovered)(void *arg, const struct spoke_recovered *recovered);
+	void *recovered_arg;
 	uint32_t forks;                /* "forks", 2: providers that forking calls in parallel */
 	uint32_t endpoint_actives_max; /* "endpoint.actives": calls in flight at one endpoint;
 					* further ones go to another, or get ELIMIT; no limit */
@@ -158,9 +189,9 @@ struct spoke_consumer_options {
 };
 
 /*
- * Makes a consumer, which begins to connect. Returns 0, EINVAL, ESYNTAX, ERANGE, ETOOLARGE or
- * EUNSUPPORTED (an option; see spoke_engine_why()), ELIMIT, ENOMEM, ECLOSED (the engine is ending)
- * or EFORKED. Undo with spoke_consumer_free().
+ * Makes a consumer, which begins to connect. Returns 0, EEXIST (the journal is in use), EINVAL,
+ * ESYNTAX, ERANGE, ETOOLARGE or EUNSUPPORTED (an option; see spoke_engine_why()), ELIMIT, ENOMEM,
+ * ECLOSED (the engine is ending) or EFORKED. Undo with spoke_consumer_free().
  */
 SPOKE_API SPOKE_MUST_USE int spoke_consumer_new(struct spoke_engine *engine,
 						const struct spoke_consumer_options *options,

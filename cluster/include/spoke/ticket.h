@@ -31,6 +31,12 @@ enum spoke_ticket_settlement {
 	SPOKE_TICKET_CANCELLED, /* by spoke_ticket_cancel() or spoke_call_cancel() */
 	SPOKE_TICKET_REFUSED,   /* dropped to make room: failback.overflow=drop-oldest */
 	SPOKE_TICKET_CLOSING,   /* the consumer was closed */
+	/* An attempt may have run, and must not run twice, and no provider can tell: see "once",
+	 * and REPEATS.md. */
+	SPOKE_TICKET_UNKNOWN,
+	/* The consumer was closed, and its journal has the ticket. The next consumer with that
+	 * journal goes on with it, and settles it once more, under the same `id`. */
+	SPOKE_TICKET_KEPT,
 };
 
 /* Returns the name in lower case, e.g. "exhausted"; NULL for other numbers. */

@@ -380,7 +380,7 @@ TEST(ticket_ends_when_its_instance_is_gone)
 	restart(clusterrig.run_list[0].provider);
 	clusterrig_pass(3 * SECOND);
 	assert_int_equal(call->settled, 1);
-	assert_int_equal(call->settlement, SPOKE_TICKET_EXHAUSTED);
+	assert_int_equal(call->settlement, SPOKE_TICKET_UNKNOWN);
 	assert_int_equal(call->settled_error, SPOKE_ELOST);
 	assert_int_equal(clusterrig.runs, 1);
 }
@@ -428,7 +428,7 @@ TEST(ticket_ends_if_the_fate_of_its_call_is_not_known)
 	cut();
 	clusterrig_pass(3 * SECOND);
 	assert_int_equal(call->settled, 1);
-	assert_int_equal(call->settlement, SPOKE_TICKET_EXHAUSTED);
+	assert_int_equal(call->settlement, SPOKE_TICKET_UNKNOWN);
 	assert_int_equal(call->settled_error, SPOKE_ELOST);
 	assert_int_equal(clusterrig.runs, 1);
 }

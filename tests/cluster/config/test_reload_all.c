@@ -170,6 +170,7 @@ static const struct {
 	{ SPOKEI_KEY_COMET_PROXIES, "10.0.0.3" },
 	{ SPOKEI_KEY_REGISTRY_URL, "file:///other" },
 	{ SPOKEI_KEY_REGISTRY_CACHE, "/cache" },
+	{ SPOKEI_KEY_JOURNAL, "/journal" },
 	{ SPOKEI_KEY_VERSION, "2.0" },
 	{ SPOKEI_KEY_GROUP, "east" },
 	{ SPOKEI_KEY_ADVERTISE, "10.0.0.9" },
@@ -488,6 +489,7 @@ static void see_consumer(const struct cast *cast, struct sight *sight)
 	see_settings(sight, &consumer->settings->keys);
 	see_fields(sight, OF_CONSUMER, SPOKEI_AT_CALL, &method->settings);
 	see_fields(sight, OF_CONSUMER, SPOKEI_AT_LINK, &consumer->link->limits);
+	see_fields(sight, OF_CONSUMER, SPOKEI_AT_JOURNAL, &consumer->settings->journal);
 	see_fields(sight, OF_CONSUMER | OF_REGISTRY, SPOKEI_AT_DIRECTORY,
 		   &consumer->directory->settings);
 	SEE(LOADBALANCE, (uintptr_t)method->balancer_state->balancer);

@@ -314,12 +314,19 @@ TEST(failback_pauses_after_failure_then_retries)
 		{ 1, 0, 0, 1, SAFE, SEND, 1 },
 		{ 2, 0, 0, 2, UNSURE, SEND, 1 },
 	};
+	struct spoke_policy_history once = history_of(&asked[4]);
 
-	CHECK(&spoke_policy_failback, asked);
+	assert_int_equal(spoke_policy_failback.next(&once).step, FINISH);
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		struct spoke_policy_history history = history_of(&asked[i]);
+
+		history.repeatable = true;
+		check(&spoke_policy_failback, &asked[i], &history);
+	}
 	for (size_t i = 0; i < sizeof(waited) / sizeof(waited[0]); i++) {
 		struct spoke_policy_history history = history_of(&waited[i]);
 
-		history.waited = history.deferred = true;
+		history.waited = history.deferred = history.repeatable = true;
 		check(&spoke_policy_failback, &waited[i], &history);
 		history.left_ns = 0;
 		assert_int_equal(spoke_policy_failback.next(&history).step, FINISH);
@@ -347,6 +354,7 @@ static uint64_t pause_after(uint32_t begun, uint64_t period_ns, bool growing, ui
 	struct spoke_policy_history history = history_of(&row);
 	struct spoke_policy_verdict verdict;
 
+	history.repeatable = true;
 	history.retries = UINT32_MAX;
 	history.period_ns = period_ns;
 	history.growing = growing;

@@ -3,13 +3,14 @@
  * A consumer for tests with real processes.
  *
  *     live_consumer url=URL [registry=URL] [heartbeat=MS|off] [timeout=MS] [every=MS]
- *                   [consumers=N]
+ *                   [consumers=N] [journal=FOLDER] [durability=power]
  *
  * Calls "echo" every MS milliseconds (default: never), in turn on each of its consumers, and checks
- * that the answer is the argument. It serves pushes and prints them. Commands:
- *     echo N, hold N, large BYTES    makes a call and prints its result
- *     rest                           stops the periodic calls
- *     table                          prints the results of calls, when none is in flight
+ * that the answer is the argument. It serves pushes and prints them. With a journal it prints the
+ * id of each ticket when its call is deferred, and when it is settled. Commands: echo N, hold N,
+ * large BYTES    makes a call and prints its result rest                           stops the
+ * periodic calls table                          prints the results of calls, when none is in flight
+ *     tickets                        prints the number of tickets that are not settled
  *     ready                          prints the number of connected endpoints
  *     free                           frees its consumers
  */
@@ -82,6 +83,33 @@ static bool is_timeout(int error)
 	return error == SPOKE_ETIMEOUT || error == SPOKE_ETIMEOUT_UNSENT || error == SPOKE_EEXPIRED;
 }
 
+/* Prints the id of a ticket. */
+static void say_deferred(const struct call *call, struct spoke_ticket ticket)
+{
+	struct spoke_ticket_state state;
+
+	for (unsigned i = 0; i < calling.one_count; i++)
+		if (calling.ones[i].consumer &&
+		    spoke_ticket_ask(calling.ones[i].consumer, ticket, &state))
+			live_say("deferred %llu %016llx", (unsigned long long)call->number,
+				 (unsigned long long)state.id);
+}
+
+static void settled(void *arg, const struct spoke_ticket_result *how)
+{
+	(void)arg;
+	live_say("settled %016llx %s attempts %u", (unsigned long long)how->id,
+		 spoke_ticket_settlement_name(how->settlement), how->attempts);
+}
+
+static void recovered(void *arg, const struct spoke_recovered *what)
+{
+	(void)arg;
+	live_say("recovered %s tickets %llu expired %llu unknown %llu", spoke_errname(what->error),
+		 (unsigned long long)what->tickets, (unsigned long long)what->expired,
+		 (unsigned long long)what->unknown);
+}
+
 static void count(const struct call *call, const struct spoke_result *result)
 {
 	uint64_t number = 0;
@@ -117,6 +145,8 @@ static void done(void *arg, const struct spoke_result *result)
 	}
 	calling.ended++;
 	count(call, result);
+	if (result->error == SPOKE_EDEFERRED)
+		say_deferred(call, result->ticket);
 	if (call->is_told)
 		live_say("end %s %llu %s written %d", kind_names[call->kind],
 			 (unsigned long long)call->number, spoke_errname(result->error),
@@ -173,6 +203,16 @@ static void say_ready(void)
 	live_say("ready %zu", ready);
 }
 
+static void say_tickets(void)
+{
+	size_t tickets = 0;
+
+	for (unsigned i = 0; i < calling.one_count; i++)
+		if (calling.ones[i].consumer)
+			tickets += spoke_consumer_tickets(calling.ones[i].consumer, NULL);
+	live_say("tickets %zu", tickets);
+}
+
 static void free_all(void)
 {
 	for (unsigned i = 0; i < calling.one_count; i++) {
@@ -200,6 +240,8 @@ static void obey(void *arg, const struct live_command *command)
 		say_table();
 	} else if (strcmp(word, "ready") == 0) {
 		say_ready();
+	} else if (strcmp(word, "tickets") == 0) {
+		say_tickets();
 	} else if (strcmp(word, "free") == 0) {
 		free_all();
 	} else {
@@ -223,6 +265,8 @@ static void told(struct spoke_request *request, void *arg)
 
 static int consume(struct one *one, char **argv)
 {
+	const char *journal = live_argument(argv, "journal");
+	const char *durability = live_argument(argv, "durability");
 	const struct spoke_consumer_options options = {
 		.url = live_argument(argv, "url"),
 		.registry = live_argument(argv, "registry"),
@@ -230,6 +274,12 @@ static int consume(struct one *one, char **argv)
 		.heartbeat_ns = live_time(argv, "heartbeat"),
 		.changed = live_changed,
 		.handle = told,
+		.journal = journal,
+		.durability = durability && strcmp(durability, "power") == 0
+				      ? SPOKE_DURABILITY_POWER
+				      : SPOKE_DURABILITY_DEFAULT,
+		.settled = journal ? settled : NULL,
+		.recovered = journal ? recovered : NULL,
 	};
 	int error = spoke_consumer_new(calling.engine, &options, &one->consumer);
 

@@ -3,7 +3,7 @@
  * A provider for tests with real processes.
  *
  *     live_provider [listen=URL] [heartbeat=MS|off] [drain=MS] [connections=N] [requests=N]
- *         [id=N] [registry=URL] [fence=1]
+ *         [id=N] [registry=URL] [fence=1] [dedupe=MS]
  *
  * Serves demo.EchoService: "echo" answers with its argument at once, "hold" after the command
  * "release", "large" with as many bytes as its argument specifies, "sign" with its argument and, in
@@ -233,6 +233,7 @@ static int serve(struct serving *serving, char **argv)
 		.changed = live_changed,
 		.registry = live_argument(argv, "registry"),
 		.warmup_ns = SPOKE_OFF,
+		.dedupe_ns = live_time(argv, "dedupe"),
 	};
 	const struct spoke_service_options service = { .name = LIVE_SERVICE };
 	const struct spoke_handler handlers[] = {

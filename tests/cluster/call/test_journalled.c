@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tickets in a journal: whatever happens to the process, the machine or the disk, a ticket that was
+ * told is settled, by this process or by a later one.
+ */
+#include "core/virtual/files.h"
+#include "tests/cluster/call/lives.h"
+#include "tests/support/scene.h"
+#include "tests/support/test.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+FIXTURE(lives_set_up, lives_tear_down);
+
+#define rig clusterrig
+
+static void use(const char *query)
+{
+	(void)snprintf(lives.query, sizeof(lives.query), "cluster=failback&%s", query);
+}
+
+TEST(ticket_goes_on_in_the_next_process)
+{
+	struct lives_call *call;
+
+	rig.provider_count = 1;
+	lives_begin();
+	call = lives_deferred();
+	clusterrig_pass(250 * MS);
+	lives_kill();
+	clusterrig_start(0);
+	lives_begin();
+	clusterrig_pass(SECOND);
+	assert_int_equal(lives.recoveries, 1);
+	assert_int_equal(lives.recovered.error, 0);
+	assert_int_equal(lives.recovered.tickets, 1);
+	assert_int_equal(call->settled, 1);
+	assert_int_equal(call->settlement, SPOKE_TICKET_SUCCESS);
+	/* One of the call, two of the first process, one of the second. */
+	assert_int_equal(call->attempts, 4);
+	assert_int_equal(rig.runs, 1);
+	assert_int_equal(rig.run_list[0].attempt, 4);
+	lives_kill();
+	lives_begin();
+	clusterrig_pass(SECOND);
+	assert_int_equal(lives.recovered.tickets, 0);
+	assert_int_equal(rig.runs, 1);
+}
+
+TEST(attempts_in_all_processes_bear_one_id)
+{
+	rig.provider_count = 1;
+	clusterrig_start(0);
+	rig.providers[0].manner = RIG_SILENT;
+	use("retry.period=100ms&retries=50&timeout=50ms");
+	lives_begin();
+	(void)lives_deferred();
+	clusterrig_pass(200 * MS);
+	lives_kill();
+	lives_begin();
+	clusterrig_pass(400 * MS);
+	assert_true(rig.runs >= 4);
+	for (unsigned i = 1; i < rig.runs; i++) {
+		assert_string_equal(rig.run_list[i].id, rig.run_list[0].id);
+		assert_true(rig.run_list[i].attempt > rig.run_list[i - 1].attempt);
+	}
+}
+
+TEST(no_ticket_is_lost_wherever_a_process_ends)
+{
+	unsigned cut = 0;
+	bool over = false;
+
+	rig.provider_count = 1;
+	for (; !over; cut++) {
+		spokei_vfiles_cut(rig.world.files, cut);
+		lives.count = 0;
+		memset(lives.calls, 0, sizeof(lives.calls));
+		(void)lives_try();
+		for (unsigned i = 0; lives.consumer && i < 5; i++) {
+			(void)lives_call();
+			clusterrig_pass(i % 2 ? 1 : 30 * MS);
+		}
+		over = !spokei_vfiles_is_cut(rig.world.files);
+		lives_kill();
+		clusterrig_start(0);
+		lives_begin();
+		clusterrig_pass(3 * SECOND);
+		lives_check_book();
+		lives_kill();
+		clusterrig_kill(0);
+	}
+	assert_in_range(cut, 8, 200);
+}
+
+static void lose_power_at_each_step(bool slowly)
+{
+	unsigned cut = 0;
+	bool over = false;
+
+	rig.provider_count = 1;
+	lives.options.durability = SPOKE_DURABILITY_POWER;
+	for (; !over; cut++) {
+		spokei_vfiles_harm(rig.world.files, cut + 1, NULL);
+		spokei_vfiles_cut(rig.world.files, cut);
+		lives.count = 0;
+		memset(lives.calls, 0, sizeof(lives.calls));
+		(void)lives_try();
+		for (unsigned i = 0; lives.consumer && i < 6; i++) {
+			(void)lives_call();
+			clusterrig_pass(slowly ? 150 * MS : i % 2 ? 1 : 30 * MS);
+		}
+		over = !spokei_vfiles_is_cut(rig.world.files);
+		lives_lose_power();
+		clusterrig_start(0);
+		lives_begin();
+		clusterrig_pass(3 * SECOND);
+		assert_int_equal(lives.recovered.error, 0);
+		assert_int_equal(lives.recovered.damaged, 0);
+		lives_check_book();
+		lives_kill();
+		clusterrig_kill(0);
+	}
+	assert_in_range(cut, 8, 300);
+}
+
+TEST(no_ticket_is_lost_wherever_power_fails)
+{
+	lose_power_at_each_step(false);
+}
+
+TEST(no_ticket_is_lost_wherever_power_fails_between_attempts)
+{
+	lose_power_at_each_step(true);
+}
+
+TEST(ticket_is_told_once_it_is_durable)
+{
+	struct lives_call *call;
+
+	rig.provider_count = 1;
+	lives.options.durability = SPOKE_DURABILITY_POWER;
+	lives_begin();
+	clusterrig_pass(10 * MS);
+	spokei_vfiles_harm(rig.world.files, 1,
+			   &(struct spokei_vfiles_harm){ .sync_is_slow = 1, .slow_ns = 40 * MS });
+	call = lives_call();
+	clusterrig_pass(30 * MS);
+	assert_int_equal(call->ends, 0);
+	clusterrig_pass(30 * MS);
+	assert_int_equal(call->error, SPOKE_EDEFERRED);
+}
+
+TEST(call_is_refused_if_the_journal_takes_too_long)
+{
+	struct lives_call *call;
+
+	rig.provider_count = 1;
+	use("retry.period=5s&retries=3");
+	lives.options.durability = SPOKE_DURABILITY_POWER;
+	lives_begin();
+	clusterrig_pass(10 * MS);
+	spokei_vfiles_harm(rig.world.files, 1,
+			   &(struct spokei_vfiles_harm){ .sync_is_slow = 1,
+							 .slow_ns = 10 * SECOND });
+	call = lives_call();
+	clusterrig_pass(99 * MS);
+	assert_int_equal(call->ends, 0);
+	clusterrig_pass(20 * MS);
+	assert_int_equal(call->ends, 1);
+	assert_true(call->error != SPOKE_EDEFERRED && call->error != SPOKE_OK);
+	assert_non_null(strstr(call->text, "journal.wait"));
+	assert_int_equal(spoke_consumer_tickets(lives.consumer, NULL), 0);
+	spokei_vfiles_harm(rig.world.files, 1, NULL);
+	clusterrig_pass(12 * SECOND);
+	lives_kill();
+	lives_begin();
+	clusterrig_pass(SECOND);
+	assert_int_equal(lives.recovered.tickets, 0);
+}
+
+TEST(failed_sync_is_not_trusted_later)
+{
+	rig.provider_count = 1;
+	use("retry.period=5s&retries=3");
+	lives.options.durability = SPOKE_DURABILITY_POWER;
+	for (unsigned seed = 1; seed < 20; seed++) {
+		spokei_vfiles_harm(rig.world.files, seed, NULL);
+		lives.count = 0;
+		memset(lives.calls, 0, sizeof(lives.calls));
+		lives_begin();
+		(void)lives_deferred();
+		spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_SYNC, 1, -EIO);
+		(void)lives_deferred();
+		(void)lives_deferred();
+		assert_int_equal(spoke_stat_get(lives.engine, SPOKE_STAT_JOURNAL_FAILURES), 1);
+		lives_lose_power();
+		clusterrig_start(0);
+		lives_begin();
+		clusterrig_pass(20 * SECOND);
+		assert_int_equal(lives.recovered.tickets, 3);
+		lives_check_book();
+		lives_kill();
+		clusterrig_kill(0);
+	}
+}
+
+TEST(calls_are_refused_while_the_journal_cannot_be_written)
+{
+	struct lives_call *call;
+
+	rig.provider_count = 1;
+	use("retry.period=5s&retries=3");
+	lives_begin();
+	(void)lives_deferred();
+	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_WRITE_AT, 1000, -EIO);
+	for (unsigned i = 0; i < 3; i++) {
+		call = lives_call();
+		clusterrig_pass(200 * MS);
+		assert_int_equal(call->ends, 1);
+		assert_true(call->error != SPOKE_EDEFERRED && call->error != SPOKE_OK);
+	}
+	assert_int_equal(scene_events(lives.engine, "cannot be written"), 1);
+	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_WRITE_AT, 0, -EIO);
+	clusterrig_pass(11 * SECOND);
+	(void)lives_deferred();
+	lives_kill();
+	clusterrig_start(0);
+	lives_begin();
+	clusterrig_pass(20 * SECOND);
+	lives_check_book();
+}
+
+TEST(ticket_is_settled_although_the_disk_is_full)
+{
+	struct lives_call *call;
+	unsigned taken = 0;
+
+	rig.provider_count = 1;
+	use("retry.period=5s&retries=3&failback.tasks=400");
+	spokei_vfiles_room(rig.world.files, 4u << 20); /* for one segment */
+	lives_begin();
+	call = lives_deferred();
+	clusterrig_start(0);
+	clusterrig_pass(8 * SECOND);
+	assert_int_equal(call->settlement, SPOKE_TICKET_SUCCESS);
+	clusterrig_kill(0);
+	clusterrig_pass(100 * MS);
+	for (unsigned i = 0; i < 4; i++) {
+		call = lives_call();
+		clusterrig_pass(100 * MS);
+		taken += call->error == SPOKE_EDEFERRED;
+	}
+	assert_int_equal(taken, 4);
+	lives_kill();
+	spokei_vfiles_room(rig.world.files, UINT64_MAX);
+	clusterrig_start(0);
+	lives_begin();
+	clusterrig_pass(20 * SECOND);
+	assert_int_equal(lives.recovered.tickets, 4);
+	lives_check_book();
+}
+
+TEST(second_consumer_of_a_journal_is_refused)
+{
+	struct spoke_consumer_options options = lives.options;
+	struct spoke_consumer *other;
+
+	rig.provider_count = 1;
+	lives_begin();
+	options.url = "dubbo://127.0.0.1:20880/demo.Echo";
+	assert_int_equal(spoke_consumer_new(lives.engine, &options, &other), SPOKE_EEXIST);
+	assert_non_null(strstr(spoke_engine_why(lives.engine), "in use"));
+	assert_int_equal(spoke_consumer_new(rig.engine, &options, &other), SPOKE_EEXIST);
+	clusterrig_pass(10 * MS);
+}
+
+TEST(consumer_that_is_freed_keeps_its_tickets)
+{
+	struct lives_call *call;
+
+	rig.provider_count = 1;
+	lives_begin();
+	call = lives_deferred();
+	spoke_consumer_free(lives.consumer);
+	clusterrig_pass(10 * MS);
+	assert_int_equal(call->kept, 1);
+	assert_int_equal(call->settled, 0);
+	assert_int_equal(spoke_stat_get(lives.engine, SPOKE_STAT_TICKETS_KEPT), 1);
+	lives_kill();
+	clusterrig_start(0);
+	lives_begin();
+	clusterrig_pass(SECOND);
+	assert_int_equal(call->settlement, SPOKE_TICKET_SUCCESS);
+}
+
+TEST(deadline_is_one_of_wall_time)
+{
+	struct lives_call *call;
+
+	rig.provider_count = 1;
+	use("retry.period=1s&retries=50&retry.deadline=10s");
+	lives_begin();
+	call = lives_deferred();
+	clusterrig_pass(4 * SECOND);
+	lives_kill();
+	clusterrig_pass(3 * SECOND);
+	lives_begin();
+	clusterrig_pass(2 * SECOND);
+	assert_int_equal(lives.recovered.tickets, 1);
+	assert_int_equal(call->settled, 0);
+	clusterrig_pass(1500 * MS);
+	assert_int_equal(call->settled, 1);
+	assert_int_equal(call->settlement, SPOKE_TICKET_EXPIRED);
+	assert_in_range(call->lasted_ns, 9900 * MS, 10100 * MS);
+}
+
+TEST(ticket_whose_deadline_has_passed_is_expired)
+{
+	struct lives_call *call;
+
+	rig.provider_count = 1;
+	use("retry.period=1s&retries=50&retry.deadline=10s");
+	lives_begin();
+	call = lives_deferred();
+	lives_kill();
+	clusterrig_start(0);
+	clusterrig_pass(11 * SECOND);
+	lives_begin();
+	clusterrig_pass(SECOND);
+	assert_int_equal(lives.recovered.expired, 1);
+	assert_int_equal(lives.recovered.tickets, 0);
+	assert_int_equal(call->settlement, SPOKE_TICKET_EXPIRED);
+	assert_int_equal(rig.runs, 0);
+}
+
+TEST(request_that_must_not_run_twice_is_not_sent_again)
+{
+	struct lives_call *call;
+
+	rig.provider_count = 1;
+	lives.method.once = true;
+	use("retry.period=100ms&retries=50&timeout=10s&retry.deadline=60s");
+	lives_begin();
+	call = lives_deferred();
+	clusterrig_start(0);
+	rig.providers[0].manner = RIG_SILENT;
+	clusterrig_pass(2 * SECOND);
+	assert_int_equal(rig.runs, 1);
+	lives_kill();
+	lives_begin();
+	clusterrig_pass(10 * SECOND);
+	assert_int_equal(lives.recovered.unknown, 1);
+	assert_int_equal(call->settlement, SPOKE_TICKET_UNKNOWN);
+	assert_int_equal(rig.runs, 1);
+}
+
+TEST(request_that_must_not_run_twice_goes_on_if_it_has_not_run)
+{
+	struct lives_call *call;
+
+	rig.provider_count = 1;
+	lives.method.once = true;
+	lives_begin();
+	call = lives_deferred();
+	clusterrig_pass(350 * MS);
+	lives_kill();
+	clusterrig_start(0);
+	lives_begin();
+	clusterrig_pass(SECOND);
+	assert_int_equal(call->settlement, SPOKE_TICKET_SUCCESS);
+	assert_int_equal(rig.runs, 1);
+}
+
+TEST(request_that_may_have_run_ends_as_unknown_without_a_repeat)
+{
+	struct lives_call *call;
+
+	rig.provider_count = 1;
+	lives.method.once = true;
+	use("retry.period=100ms&retries=50&timeout=500ms");
+	lives_begin();
+	call = lives_deferred();
+	clusterrig_start(0);
+	rig.providers[0].manner = RIG_SILENT;
+	clusterrig_pass(10 * SECOND);
+	assert_int_equal(call->settlement, SPOKE_TICKET_UNKNOWN);
+	assert_int_equal(rig.runs, 1);
+}
+
+TEST(repeat_of_the_next_process_is_recognised)
+{
+	struct lives_call *call;
+
+	rig.provider_count = 2;
+	rig.dedupe_ns = 600 * SECOND;
+	use("retry.period=100ms&retries=50&timeout=10s&retry.deadline=60s");
+	lives_begin();
+	call = lives_deferred();
+	clusterrig_start(0);
+	clusterrig_start(1);
+	rig.providers[0].manner = rig.providers[1].manner = RIG_SLOW;
+	rig.providers[0].least_ns = rig.providers[1].least_ns = 3 * SECOND;
+	clusterrig_pass(2 * SECOND);
+	assert_int_equal(rig.runs, 1);
+	lives_kill();
+	lives_begin();
+	clusterrig_pass(10 * SECOND);
+	assert_int_equal(call->settlement, SPOKE_TICKET_SUCCESS);
+	assert_int_equal(rig.runs, 1);
+}
+
+TEST(ticket_goes_on_without_its_method_in_the_program)
+{
+	struct lives_call *call;
+
+	rig.provider_count = 1;
+	lives_begin();
+	call = lives_deferred();
+	lives_kill();
+	clusterrig_start(0);
+	lives.lacks_method = true;
+	lives_begin();
+	clusterrig_pass(SECOND);
+	assert_int_equal(call->settlement, SPOKE_TICKET_SUCCESS);
+}
+
+TEST(damaged_journal_is_refused_or_salvaged)
+{
+	struct lives_call *call;
+
+	rig.provider_count = 1;
+	lives.options.durability = SPOKE_DURABILITY_POWER;
+	lives_begin();
+	(void)lives_deferred();
+	call = lives_deferred();
+	lives_kill();
+	spokei_vfiles_flip(rig.world.files, LIVES_FOLDER "/00000001.spokej", 8 * (64 + 30));
+	clusterrig_start(0);
+	lives_begin();
+	clusterrig_pass(SECOND);
+	assert_int_equal(lives.recovered.error, SPOKE_ECORRUPT);
+	assert_int_equal(scene_events(lives.engine, "damaged at byte 64 of 00000001.spokej"), 1);
+	clusterrig_kill(0);
+	clusterrig_pass(10 * MS);
+	assert_true(lives_call()->error != SPOKE_EDEFERRED);
+	lives_kill();
+	use("retry.period=100ms&retries=50&journal.damaged=salvage");
+	clusterrig_start(0);
+	lives_begin();
+	clusterrig_pass(SECOND);
+	assert_int_equal(lives.recovered.error, 0);
+	assert_int_equal(lives.recovered.damaged, 1);
+	assert_int_equal(lives.recovered.tickets, 1);
+	assert_int_equal(call->settlement, SPOKE_TICKET_SUCCESS);
+}
+
+TEST(many_tickets_are_spread_over_the_period)
+{
+	rig.provider_count = 1;
+	use("retry.period=1s&retries=50&failback.tasks=400");
+	lives_begin();
+	for (unsigned i = 0; i < 300; i++)
+		(void)lives_call();
+	clusterrig_pass(50 * MS);
+	assert_int_equal(lives.told, 300);
+	lives_kill();
+	lives_begin();
+	clusterrig_pass(1100 * MS);
+	assert_int_equal(lives.recovered.tickets, 300);
+	assert_int_equal(spoke_consumer_tickets(lives.consumer, NULL), 300);
+	clusterrig_start(0);
+	clusterrig_pass(60 * SECOND);
+	lives_check_book();
+}
