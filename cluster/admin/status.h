@@ -28,16 +28,20 @@
  *         "requests_ok", "requests_failed" (all other ends), "handler_p50_ns",
  *         "handler_p99_ns" (of all methods) }], one for each second, the last 120 at most
  *     "consumers": [{ "service", "cluster", "loadbalance" ("": none, the policy chooses in order),
- *         "ready", "in_flight", "tickets", "tickets_max", "ticket_bytes", "journal"
- *             ("": none, "reading", "open", "full", "broken", "unusable"), "journal_tickets",
- *             "journal_bytes", "heartbeat_ms", "retry_period_ms", "certificate_days" (until the own
- * certificate ends; missing: none), "apart": [{ "method", "cluster", "loadbalance" }], methods
- * whose policy or balancer is not the consumer's, "apart_more": omitted, "endpoints": [{ "name",
- * "application", "group", "version" ("": none), "state", "ejected", "in_flight", "connections",
- * "missed", "attempt", "retry_in_ms" (0 and null except in the state "backoff"), "heard_ago_ms"
- * (null: never), "weight", "calls", "failures", "mean_ns", "tls", "local" (by its unix socket),
- * "admin" ("": unknown) }], "more": endpoints omitted, "due": [{ "method", "attempts", "sending",
- * "in_ms", "left_ms" }], in order of the next attempt, "due_more": tickets omitted }]
+ *         "ready", "in_flight", "tickets", "tickets_max", "ticket_bytes", "heartbeat_ms",
+ *         "retry_period_ms", "certificate_days" (until the own certificate ends; missing: none),
+ *         "journal" ("": none, "reading", "open", "full", "broken", "unusable"),
+ *         "journal_tickets", "journal_bytes" (of its files),
+ *         "apart": [{ "method", "cluster", "loadbalance" }], methods whose policy or balancer
+ *             is not the consumer's, "apart_more": omitted,
+ *         "endpoints": [{ "name", "application", "group", "version" ("": none), "state",
+ *             "ejected", "in_flight", "connections", "missed", "attempt",
+ *             "retry_in_ms" (0 and null except in the state "backoff"),
+ *             "heard_ago_ms" (null: never), "weight", "calls", "failures", "mean_ns", "tls",
+ *             "local" (by its unix socket), "admin" ("": unknown) }],
+ *             "more": endpoints omitted,
+ *         "due": [{ "method", "attempts", "sending", "in_ms", "left_ms" }], in order of the
+ *             next attempt, "due_more": tickets omitted }]
  *     "consumers_more": omitted
  *     "providers": [{ "services": [text], at most 25, "addresses": [text], "connections",
  *         "in_flight", "heartbeat_ms", "remembered" and "remembered_bytes" (requests, for
