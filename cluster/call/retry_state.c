@@ -225,7 +225,7 @@ int spokei_retry_state_tried(struct spokei_retry_state *retry, const struct spok
 #define MS_MAX ((UINT64_C(1) << 48) - 1)
 #define NS_PER_MS UINT64_C(1000000)
 
-static unsigned char *put_bytes(unsigned char *at, struct spoke_span bytes)
+static inline unsigned char *put_bytes(unsigned char *at, struct spoke_span bytes)
 {
 	if (bytes.len)
 		memcpy(at, bytes.data, bytes.len);
@@ -238,8 +238,7 @@ static inline unsigned char *put_text(unsigned char *at, const char *text)
 	size_t len = strlen(text);
 
 	*at = (unsigned char)(0xa0 | len);
-	memcpy(at + 1, text, len);
-	return at + 1 + len;
+	return put_bytes(at + 1, spokei_span(text, len));
 }
 
 /* Prints a number. snprintf() would take longer than the rest of a call. */

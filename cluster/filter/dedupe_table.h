@@ -12,18 +12,18 @@
 
 #include "core/memory/map.h"
 #include "core/memory/slab.h"
-#include "transport/wire/message.h"
 
 #include <spoke/value.h>
 
 /* The class of exceptions about requests that may have run; with the code SPOKE_REPEAT_UNKNOWN it
  * is not known whether one has. */
 #define SPOKEI_DEDUPE_STATE "java.lang.IllegalStateException"
-#define SPOKEI_DEDUPE_ID SPOKEI_MESSAGE_ID  /* key of the attachment with the id */
+#define SPOKEI_DEDUPE_ID SPOKEI_MESSAGE_ID  /* key of the attachment with the id: message.h */
 #define SPOKEI_DEDUPE_REPEAT "spoke.repeat" /* ... and of that which marks a repeat */
 #define SPOKEI_DEDUPE_ID_MAX 64u            /* bytes of an id */
 
 struct spokei_limit;
+struct spokei_message;
 
 /* The kinds of attachments that requests come with. */
 enum spokei_dedupe_mark {
