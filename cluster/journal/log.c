@@ -506,7 +506,8 @@ int spokei_log_open(struct spokei_journal_log *log, const struct spokei_log_opti
 	if (!error && log->segment.number == 0)
 		memcpy(log->segment.journal, options->journal, SPOKEI_JOURNAL_ID);
 	log->segment.wall_ns = options->wall_ns;
-	log->segment.consumer = options->consumer;
+	if (options->consumer)
+		log->segment.consumer = options->consumer;
 	status = error ? 0 : sync_last(log);
 	if (!error && !status)
 		status = make_segment(log, log->end, 0);

@@ -53,7 +53,7 @@ struct spokei_log_options {
 	const struct spoke_env *env;
 	const char *folder;                       /* which exists */
 	unsigned char journal[SPOKEI_JOURNAL_ID]; /* random, for a new journal */
-	uint64_t consumer;                        /* hash of its name */
+	uint64_t consumer;                        /* hash of its name; 0: as it was */
 	uint64_t wall_ns;
 	uint32_t segment_size; /* bytes; 0: SPOKEI_LOG_SEGMENT */
 	bool salvages;         /* reads on after damage */

@@ -40,6 +40,7 @@ static const struct verb verbs[] = {
 	{ "certs", certs_verb, "make certificates for trying TLS" },
 	{ "offline", offline_verb, "take the providers of a process aside" },
 	{ "online", online_verb, "bring the providers of a process back" },
+	{ "journal", journal_verb, "show and change the tickets in a journal" },
 	{ "config", config_verb, "check configuration files and explain the keys" },
 	{ NULL, NULL, NULL },
 };

@@ -35,6 +35,7 @@ int comet_verb(int argc, char **argv);
 int certs_verb(int argc, char **argv);
 int offline_verb(int argc, char **argv);
 int online_verb(int argc, char **argv);
+int journal_verb(int argc, char **argv);
 int config_verb(int argc, char **argv);
 
 #endif

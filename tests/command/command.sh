@@ -9,6 +9,7 @@
 #   secure    certificates, and TLS with them
 #   secrets   URLs with tokens and passwords, which no output shows
 #   comet     the gateway for browsers: errors in its file, pushes, tickets
+#   journal   tickets in a journal, shown and changed
 #   verbs     help, wrong usage; completeness of completions and manual
 set -u
 spoke=$1
@@ -584,6 +585,36 @@ secrets() {
 		call 'dubbo://me:geheim12@127.0.0.1:1/x?token=geheim12' demo.S.m
 }
 
+# A ticket that outlives its process, seen beside it and changed afterwards.
+journal() {
+	mkdir -m 700 "$work/journal"
+	run 2 '' '*: no journal: *' journal "$work/journal"
+	run 2 '' '*: No such file or directory' journal "$work/none" check
+	run 2 '' '*DIR missing*' journal
+	run 2 '' '*: no such action; use list, *' journal "$work/journal" lost
+	run 2 '' '*ID missing*' journal "$work/journal" show
+	printf '[consumer]\njournal = %s\nretry.period = 1h\nretry.deadline = 10h\n' "$work/journal" >"$work/journal.conf"
+	"$spoke" call --config "$work/journal.conf" --cluster failback -v dubbo://127.0.0.1:1 demo.Orders.buy '"shoes"' 2 \
+		>"$work/out" 2>"$work/errors" &
+	pid=$!
+	started="$started $pid"
+	await deferred "$work/errors"
+	run 0 '*demo.Orders.buy' '' journal "$work/journal"
+	run 0 '1 tickets of * bytes; a process has the journal open; no damage' '' journal "$work/journal" check
+	number=$("$spoke" journal "$work/journal" --json | sed 's/^{"ticket":\([0-9]*\),.*/\1/')
+	run 1 '' '*: a process has the journal open; end it first' journal "$work/journal" drop "$number"
+	kill -KILL "$pid"
+	wait "$pid"
+	run 0 '*arguments    "shoes", 2*attempts     1 of *' '' journal "$work/journal" show "$number"
+	run 0 '{"ticket":'"$number"',*"arguments":\["shoes",2\],*"attempts":1,*' '' journal "$work/journal" export
+	run 2 '' '*: no ticket 7777, or it is settled' journal "$work/journal" show 7777
+	run 0 "ticket $number: all attempts *" '' journal "$work/journal" retry "$number"
+	run 0 '*"attempts":0,*' '' journal "$work/journal" export
+	run 0 '1 tickets written anew; 0 damaged places, *' '' journal "$work/journal" repair
+	run 0 "ticket $number: dropped" '' journal "$work/journal" drop "$number"
+	run 0 'no tickets' '' journal "$work/journal"
+}
+
 comet() {
 	conf=$work/comet.conf
 	printf '[provider]\nlisten = tcp://127.0.0.1:0\n' >"$conf"
@@ -811,6 +842,6 @@ verbs() {
 }
 
 case $2 in
-call | faults | registry | paths | secure | secrets | comet | verbs) "$2" ;;
-*) fail "usage: sh command.sh <program> call|faults|registry|paths|secure|secrets|comet|verbs" ;;
+call | faults | registry | paths | secure | secrets | comet | journal | verbs) "$2" ;;
+*) fail "usage: sh command.sh <program> call|faults|registry|paths|secure|secrets|comet|journal|verbs" ;;
 esac

@@ -20,6 +20,7 @@
 #include <spoke/future.h>
 #include <spoke/histogram.h>
 #include <spoke/host.h>
+#include <spoke/journal.h>
 #include <spoke/lease.h>
 #include <spoke/notify.h>
 #include <spoke/program.h>

@@ -3,7 +3,7 @@
 _spoke() {
 	local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
 	local verb=${COMP_WORDS[1]} options= schemes=
-	local verbs="call serve bench ping top ls watch tap lock comet certs offline online config help"
+	local verbs="call serve bench ping top ls watch tap lock comet certs offline online journal config help"
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
@@ -21,7 +21,7 @@ _spoke() {
 		[ "$verb $before" != "ping -w" ] || before=--wire
 	case $before in
 	: | *://*) return ;;
-	@ | --config | --check | --token-file | --cert | --key | --ca)
+	@ | --config | --check | --token-file | --admin-token-file | --cert | --key | --ca)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		return
@@ -53,6 +53,7 @@ _spoke() {
 	certs) options="--name --days --ed25519 --p256 --for --plain --help" ;;
 	offline) options="--token --token-file --timeout --plain --help" ;;
 	online) options="--token --token-file --timeout --plain --help" ;;
+	journal) options="--json --plain --help" ;;
 	config) options="--check --explain --man --plain --help" ;;
 	help)
 		mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$current")
@@ -68,7 +69,11 @@ _spoke() {
 	-*) mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current") ;;
 	*:*) ;;
 	*)
-		if [ "$verb" = comet ] || [ "$verb" = certs ]; then
+		if [ "$verb" = journal ] && [ "$COMP_CWORD" -gt 2 ]; then
+			mapfile -t COMPREPLY < <(compgen -W "list show check export drop retry repair" -- "$current")
+			return
+		fi
+		if [ "$verb" = comet ] || [ "$verb" = certs ] || [ "$verb" = journal ]; then
 			compopt -o filenames
 			mapfile -t COMPREPLY < <(compgen -f -- "$current")
 			return
