@@ -88,7 +88,9 @@ int lives_try(void)
 
 	assert_null(lives.engine);
 	spokei_world_process_init(&lives.process, &clusterrig.world);
+	lives.process.boot_ahead_ns = lives.ahead_ns;
 	assert_int_equal(spoke_engine_new(&options, &lives.engine), 0);
+	lives.process.fail_at = lives.fail_at ? lives.process.demands + lives.fail_at : 0;
 	(void)snprintf(url, sizeof(url), "%s/demo.Echo?%s", clusterrig.providers[0].url,
 		       lives.query);
 	with.url = url;
@@ -127,6 +129,7 @@ void lives_kill(void)
 	static struct lives before;
 
 	before = lives;
+	lives.process.fail_at = 0;
 	end_process();
 	memcpy(lives.calls, before.calls, sizeof(lives.calls));
 	lives.settled = before.settled;

@@ -42,6 +42,9 @@ struct lives {
 	struct spoke_method_options method;
 	char query[160]; /* of the URL */
 	bool lacks_method;
+	uint64_t ahead_ns; /* lead of the clock that counts while the machine sleeps, and of the
+			      wall's */
+	uint64_t fail_at;  /* the allocation that fails in a life, counted from 1; 0: none */
 };
 
 extern struct lives lives;

@@ -475,3 +475,152 @@ TEST(many_tickets_are_spread_over_the_period)
 	clusterrig_pass(60 * SECOND);
 	lives_check_book();
 }
+
+TEST(recovery_that_is_interrupted_again_and_again_loses_nothing)
+{
+	rig.provider_count = 1;
+	use("retry.period=5s&retries=50&failback.tasks=400");
+	lives.options.durability = SPOKE_DURABILITY_POWER;
+	lives_begin();
+	for (unsigned i = 0; i < 200; i++)
+		(void)lives_call();
+	clusterrig_pass(50 * MS);
+	assert_int_equal(lives.told, 200);
+	lives_lose_power();
+	for (unsigned i = 0; i < 10; i++) {
+		spokei_vfiles_cut(rig.world.files, i);
+		if (lives_try() == 0)
+			clusterrig_pass(i % 3 ? i * 100000 : 20 * MS);
+		lives_lose_power();
+	}
+	clusterrig_start(0);
+	lives_begin();
+	clusterrig_pass(SECOND);
+	assert_int_equal(lives.recovered.tickets, 200);
+	clusterrig_pass(60 * SECOND);
+	lives_check_book();
+}
+
+/* The machine's clocks jump while no process runs. */
+static struct lives_call *live_through_a_jump(int64_t jump_ns)
+{
+	struct lives_call *call;
+
+	rig.provider_count = 1;
+	use("retry.period=1s&retries=100&retry.deadline=10s");
+	lives_begin();
+	call = lives_deferred();
+	clusterrig_pass(2 * SECOND);
+	lives_kill();
+	lives.ahead_ns = (uint64_t)jump_ns;
+	lives_begin();
+	clusterrig_pass(9 * SECOND);
+	return call;
+}
+
+TEST(clock_that_was_set_forward_expires_tickets)
+{
+	const struct lives_call *call = live_through_a_jump((int64_t)(365 * 86400 * SECOND));
+
+	assert_int_equal(lives.recovered.expired, 1);
+	assert_int_equal(call->settlement, SPOKE_TICKET_EXPIRED);
+}
+
+TEST(clock_that_was_set_back_lengthens_no_ticket)
+{
+	const struct lives_call *call = live_through_a_jump(-(int64_t)(365 * 86400 * SECOND));
+
+	assert_int_equal(lives.recovered.tickets, 1);
+	assert_int_equal(call->settled, 0);
+	clusterrig_pass(1200 * MS);
+	assert_int_equal(call->settled, 1);
+	assert_int_equal(call->settlement, SPOKE_TICKET_EXPIRED);
+}
+
+TEST(missing_or_unwritable_folder_is_told)
+{
+	rig.provider_count = 1;
+	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_LOCK, 1, -ENOENT);
+	assert_int_equal(lives_try(), SPOKE_ESYSTEM);
+	assert_int_equal(scene_events(lives.engine, "journal /var/j"), 1);
+	lives_kill();
+	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_OPEN_LOG, 1, -EACCES);
+	lives_begin();
+	clusterrig_pass(10 * MS);
+	assert_int_equal(lives.recovered.error, SPOKE_ESYSTEM);
+	assert_true(lives_call()->error != SPOKE_EDEFERRED);
+	lives_kill();
+	/* The descriptors are used up, and free again. */
+	lives_begin();
+	clusterrig_pass(10 * MS);
+	assert_int_equal(lives.recovered.error, 0);
+	(void)lives_deferred();
+	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_OPEN_LOG, 3, -EMFILE);
+	(void)lives_deferred();
+}
+
+TEST(tickets_are_taken_in_memory_if_the_journal_is_optional)
+{
+	struct lives_call *call;
+
+	rig.provider_count = 1;
+	use("retry.period=100ms&retries=50&journal.broken=volatile");
+	lives_begin();
+	(void)lives_deferred();
+	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_WRITE_AT, 1000, -EIO);
+	call = lives_deferred();
+	clusterrig_pass(SECOND);
+	(void)lives_deferred();
+	clusterrig_start(0);
+	clusterrig_pass(5 * SECOND);
+	assert_int_equal(call->settlement, SPOKE_TICKET_SUCCESS);
+	lives_check_book();
+}
+
+/* Two lives, in which one allocation fails. Returns whether one did. */
+static bool live_with_failing_allocation(uint64_t in_first, uint64_t in_second)
+{
+	bool failed;
+
+	spokei_vfiles_harm(rig.world.files, 1, NULL);
+	lives.count = 0;
+	memset(lives.calls, 0, sizeof(lives.calls));
+	lives.fail_at = in_first;
+	if (lives_try() == 0) {
+		for (unsigned i = 0; i < 3; i++) {
+			(void)lives_call();
+			clusterrig_pass(60 * MS);
+		}
+	}
+	failed = in_first > 0 && lives.process.demands >= lives.process.fail_at;
+	lives_kill();
+	clusterrig_start(0);
+	lives.fail_at = in_second;
+	if (lives_try() == 0)
+		clusterrig_pass(5 * SECOND);
+	failed |= in_second > 0 && lives.process.demands >= lives.process.fail_at;
+	lives_kill();
+	lives.fail_at = 0;
+	lives_begin();
+	clusterrig_pass(5 * SECOND);
+	for (unsigned i = 0; i < lives.count; i++)
+		assert_true(lives.calls[i].settled >= lives.calls[i].told);
+	lives_kill();
+	clusterrig_kill(0);
+	return failed;
+}
+
+TEST(no_ticket_is_lost_whichever_allocation_fails)
+{
+	uint64_t at = 1;
+
+	rig.provider_count = 1;
+	use("retry.period=50ms&retries=50");
+	while (live_with_failing_allocation(at, 0))
+		at++;
+	assert_in_range(at, 30, 1000);
+	at = 1;
+	while (live_with_failing_allocation(0, at))
+		at++;
+	assert_in_range(at, 30, 1000);
+}
