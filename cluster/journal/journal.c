@@ -195,9 +195,11 @@ static size_t place_count(const struct spokei_journal *journal)
 
 static struct place place_at(const struct spokei_journal *journal, size_t index)
 {
+	const unsigned char *places = spokei_buffer_data(&journal->places);
 	struct place place;
 
-	memcpy(&place, spokei_buffer_data(&journal->places) + index * sizeof(place), sizeof(place));
+	SPOKE_ASSERT(places != NULL);
+	memcpy(&place, places + index * sizeof(place), sizeof(place));
 	return place;
 }
 
