@@ -43,6 +43,7 @@
 #       CPU time of a provider with 10,000 consumers that only send a heartbeat every 10 s, and the waits of
 #       an idle pair in ten minutes that ended for no heartbeat.
 #   sh tests/bench/run.sh lease [--quick]
+#   sh tests/bench/run.sh journal [--quick] [--folder FOLDER]
 #       Leases at a Redis server at a unix socket, next to its bare PING: acquired, handed over, taken
 #       over from a killed process, 10,000 held. Skipped if Redis cannot be installed.
 #   sh tests/bench/run.sh comet [--quick | N] [--no-idle] [--part storm|fanout|mute] [--only floor|spoke]
@@ -80,7 +81,7 @@
 #              1: spoke is faster).
 #   fleet, memory, idle   figure, value, unit, target. They fail if a target was missed or a connection
 #              was lost.
-#   lease      figure, value, unit, first bar, goal. Fails if a first bar was missed.
+#   lease, journal  figure, value, unit, first bar, goal. They fail if a first bar was missed.
 #   comet      figure, value of the floor and of spoke (medians of 2 or 3), their ratio, unit, first bar,
 #              goal. Fails if a first bar was missed, or if an event was lost or out of order.
 #   overload   load by the capacity, and calls answered in time by the capacity, with each limit. Fails if that
@@ -97,7 +98,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 
-suites='race|rpc|waits|growth|fleet|cost|codec|http|tls|timers|memory|idle|comet|lease|overload|hostile'
+suites='race|rpc|waits|growth|fleet|cost|codec|http|tls|timers|memory|idle|comet|lease|journal|overload|hostile'
 
 usage() {
 	echo "usage: sh tests/bench/run.sh $suites [--quick] [option...]" >&2
@@ -107,7 +108,7 @@ usage() {
 suite=${1:-}
 wanted=
 case $suite in
-rpc | waits | fleet | memory | idle | comet | overload | hostile) peers='libev-dev' ;;
+rpc | waits | fleet | memory | idle | comet | journal | overload | hostile) peers='libev-dev' ;;
 race)
 	peers='libev-dev'
 	# The server of redis is in its tools: the package named after it would start one as a service.
