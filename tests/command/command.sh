@@ -808,6 +808,9 @@ verbs() {
 		config --check "$work/wrong"
 	printf '[registry]\nurl = file://relative\n' >"$work/wrong"
 	run 1 '' '*wrong:2: url = file://relative: the path must be absolute*' config --check "$work/wrong"
+	printf '[method.a.B.c]\ncluster = failback\n[provider]\nonline = no\nregister.delay = 3s\n' >"$work/noted"
+	run 0 '*: \[method.a.B.c\] cluster = failback: only in a program that takes tickets *: \[provider\] register.delay: not followed, *: no errors' \
+		'' config --check "$work/noted"
 	printf '[service.a.B]\ntoken.file = %s/none\n' "$work" >"$work/wrong"
 	run 1 '' '*token.file = *none: *' config --check "$work/wrong"
 	printf '[engine]\nadmin = 127.0.0.1:1\nadmin.token.file = %s/none\n' "$work" >"$work/wrong"

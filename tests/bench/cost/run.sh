@@ -88,11 +88,13 @@ count_both() { # <program> [option...]
 	count "$each" 1 "$@"
 }
 
-# The ordinary code, with calls in msgpack, with the same calls in Hessian 2, and with cold caches.
+# The ordinary code, with calls in msgpack, with the same calls in Hessian 2, with calls whose repeats a provider
+# recognises, and with cold caches.
 count_plain() {
 	count_both bench_cost_plain
 	count_cold bench_cost_plain
 	count_both bench_cost_plain --with hessian2
+	count_both bench_cost_plain --with dedupe
 }
 
 # Compares calls whose arguments are made in place with calls whose arguments a builder packs: the former may
@@ -113,13 +115,6 @@ check_line() {
 			print "SPOKE_ARGS() is more expensive than a builder."
 		exit dearer
 	}' $work/line >&2
-}
-
-# Prints the cost of a call whose repeats a provider recognises: it bears an id, and is remembered.
-tell_dedupe() {
-	count_both bench_cost_plain --with dedupe
-	numbers bench_cost_plain-dedupe | awk -F '\t' '
-		{ printf "dedupe, %d deep: a call takes %.1f instructions\n", $2, $3 }' >&2
 }
 
 # Aligns columns for a reader.
@@ -193,7 +188,7 @@ update_ratchet() {
 	{
 		sed -n '/^#/p' $ratchet
 		printf 'made by\t%s\n' "$(made_by)"
-		numbers bench_cost_plain bench_cost bench_cost_plain-hessian2
+		numbers bench_cost_plain bench_cost bench_cost_plain-hessian2 bench_cost_plain-dedupe
 		misses bench_cost_plain
 	} >$work/ratchet && cp $work/ratchet $ratchet
 	show '%-18s %4s %10s %8s' $ratchet
@@ -217,8 +212,7 @@ table)
 check)
 	build bench_cost_plain
 	count_plain
-	tell_dedupe
-	check_line && check_ratchet bench_cost_plain bench_cost_plain-hessian2
+	check_line && check_ratchet bench_cost_plain bench_cost_plain-hessian2 bench_cost_plain-dedupe
 	;;
 update)
 	build bench_cost bench_cost_plain
@@ -232,8 +226,7 @@ all)
 	count_plain
 	show_table
 	show_features
-	tell_dedupe
 	check_line
-	check_ratchet bench_cost bench_cost_plain bench_cost_plain-hessian2
+	check_ratchet bench_cost bench_cost_plain bench_cost_plain-hessian2 bench_cost_plain-dedupe
 	;;
 esac

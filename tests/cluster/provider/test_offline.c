@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Providers that step aside and come back, on every network and wire. */
 #include "tests/cluster/stage.h"
+#include "tests/support/scene.h"
 #include "tests/support/test.h"
 
 #include <string.h>
@@ -123,6 +124,17 @@ BARE_STAGE_TEST(offline_ends_register_delay)
 
 	stage_provide(stage, &options);
 	assert_int_equal(spoke_provider_offline(stage->provider), SPOKE_OK);
+	stage_pass(stage, 300 * MS);
+	assert_false(spoke_provider_is_online(stage->provider));
+}
+
+BARE_STAGE_TEST(register_delay_is_ignored_by_an_offline_provider)
+{
+	const struct spoke_provider_options options = { .offline = true,
+							.register_delay_ns = 100 * MS };
+
+	stage_provide(stage, &options);
+	assert_int_equal(scene_events(stage->server_engine, "register.delay is not followed"), 1);
 	stage_pass(stage, 300 * MS);
 	assert_false(spoke_provider_is_online(stage->provider));
 }
