@@ -201,10 +201,11 @@ static inline bool sim_repeats(const struct sim_call *call)
 /* Returns the longest duration of a call until its answer or its ticket. */
 uint64_t sim_answer_ns(const struct sim_call *call);
 
-/* Record that a request of the call was written whole, or that a handler runs it. */
+/* Record that a request of the call was written whole, or that a handler of the provider runs it.
+ */
 void sim_attempt_written(struct sim_call *call, struct sim_stream *stream,
 			 const struct sim_frame *frame);
-void sim_attempt_runs(struct sim_call *call);
+void sim_attempt_runs(const struct sim_provider *provider, struct sim_call *call);
 
 /* Updates the sliding window of retries; called when the engine may have counted more of them. */
 void sim_window_look(struct sim_consumer *consumer);
@@ -214,6 +215,9 @@ void sim_window_look(struct sim_consumer *consumer);
 /* Records that a request of the call was written whole. */
 void sim_repeat_written(struct sim_call *call, const struct sim_stream *stream,
 			const struct sim_frame *frame);
+
+/* Returns whether the provider has run the call, and may have forgotten it. */
+bool sim_repeat_forgotten(const struct sim_provider *provider, const struct sim_call *call);
 
 /* Records that the provider runs a request of the call. */
 void sim_repeat_runs(struct sim_provider *provider, struct sim_call *call,
@@ -225,10 +229,10 @@ void sim_repeats_turned(struct sim_provider *provider);
 /* Returns whether the call may be over because one instance only knows whether it has run. */
 bool sim_may_be_bound(const struct sim_call *call);
 
-/* Checks an answer that the provider has written to a request that it has not run. Returns whether
- * it need not have run. */
+/* Checks an answer that the provider has written to this request, which it has not run. Returns
+ * whether it need not have run. */
 bool sim_repeat_answered(const struct sim_provider *provider, const struct sim_call *call,
-			 const struct sim_frame *frame);
+			 const struct sim_ask *ask, const struct sim_frame *frame);
 
 /* Returns whether the request carries an id. */
 bool sim_has_id(const struct spoke_request *request);

@@ -163,7 +163,7 @@ static void reply_sent(struct sim_end *end, const struct sim_frame *frame)
 	ask->refused = frame->status == STATUS_REFUSED || frame->status == STATUS_NO_SERVICE ||
 		       frame->status == STATUS_EXPIRED || frame->status == STATUS_BAD_REQUEST;
 	if (call && !ask->ran &&
-	    sim_repeat_answered((struct sim_provider *)end->process, call, frame))
+	    sim_repeat_answered((struct sim_provider *)end->process, call, ask, frame))
 		return;
 	if (call && ask->ran == ask->refused)
 		exchange_run(stream, ask, !ask->refused);
@@ -381,7 +381,6 @@ void sim_ask_runs(struct sim_call *call, struct sim_stream *stream, unsigned att
 	unsigned number = (unsigned)sim_number(world, call);
 	struct sim_ask *ask;
 
-	sim_attempt_runs(call);
 	if (call->by->plan->mprpc)
 		return;
 	if (stream == NULL || call->read == NULL) {

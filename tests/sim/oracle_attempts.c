@@ -76,10 +76,14 @@ static void check_writes(struct sim_world *world, const struct sim_call *call)
 	}
 }
 
-void sim_attempt_runs(struct sim_call *call)
+void sim_attempt_runs(const struct sim_provider *provider, struct sim_call *call)
 {
 	struct sim_world *world = call->by->process.world;
 
+	/* The first request may arrive when its repeat is forgotten, after its connection has been
+	 * given up. */
+	if (call->marked > 0 && sim_repeat_forgotten(provider, call))
+		return;
 	/* Flipped bits may have turned an answer into a refusal. */
 	if (++call->runs > runs_max(call) && (call->runs > writes_max(call) || !world->tampered))
 		sim_violation(world, SIM_S6, "call %u is run %u times, limit %u",

@@ -342,6 +342,7 @@ struct sim_stream *sim_call_runs(struct sim_provider *provider, struct sim_call 
 	sim_note(world, "p% runs call %", provider->process.number, sim_number(world, call), 0, 0);
 	if (provider->process.closed)
 		sim_violation(world, SIM_S18, "a handler runs after its provider was freed");
+	sim_attempt_runs(provider, call);
 	sim_ask_runs(call, stream, attempt_of(request));
 	sim_repeat_runs(provider, call, request);
 	sim_access_runs(provider, call, stream);

@@ -42,6 +42,11 @@ static bool remembers(const struct sim_provider *provider, const struct sim_call
 	       sim_now(&provider->process) < ran_ns + provider->plan->dedupe_ns;
 }
 
+bool sim_repeat_forgotten(const struct sim_provider *provider, const struct sim_call *call)
+{
+	return has_run(provider, call) && !remembers(provider, call);
+}
+
 void sim_repeat_runs(struct sim_provider *provider, struct sim_call *call,
 		     const struct spoke_request *request)
 {
@@ -111,7 +116,7 @@ bool sim_may_be_bound(const struct sim_call *call)
 /* --- S58 */
 
 bool sim_repeat_answered(const struct sim_provider *provider, const struct sim_call *call,
-			 const struct sim_frame *frame)
+			 const struct sim_ask *ask, const struct sim_frame *frame)
 {
 	struct sim_world *world = provider->process.world;
 
@@ -119,7 +124,9 @@ bool sim_repeat_answered(const struct sim_provider *provider, const struct sim_c
 		return false;
 	if (world->tampered)
 		return true;
-	if (frame->unknown && remembers(provider, call))
+	/* The first request may be taken in after its repeat, in the same turn. */
+	if (frame->unknown && remembers(provider, call) &&
+	    call->ran_ns[provider->process.number] < ask->clock_ns)
 		sim_violation(world, SIM_S58, "p%u does not know call %u, which it has run",
 			      provider->process.number, number_of(world, call));
 	return frame->unknown || has_run(provider, call);
