@@ -41,9 +41,7 @@ struct sim_end {
 	uint64_t wrote_ns;   /* when the last byte was written; over TLS: of the plain ones */
 	uint64_t passed_ns;  /* when the descriptor took the last byte */
 	uint64_t first_wrote_ns;
-	uint64_t first_order; /* sequence number of that, and of the last end of a turn at which no
-			       */
-	uint64_t free_order;  /* output waited; both are kept in worlds with inner calls only */
+	uint64_t first_order; /* sequence number of that */
 	uint64_t frame_ns; /* when the frame that is being written began, by the process's clock */
 	uint64_t frame_order; /* its sequence number */
 	uint64_t again_ns;    /* when a read returned EAGAIN although there were bytes */

@@ -327,7 +327,7 @@ void sim_books_timers(struct sim_process *process)
 		sim_violation(process->world, SIM_S18,
 			      "process %u: the timer of a closed connection is armed",
 			      process->number);
-	if (armed_of(process, link->pending_class) > pending)
+	if (armed_of(process, link->pending_class) > pending && !may_free(process))
 		sim_violation(process->world, SIM_S18,
 			      "process %u: the timer of a finished call is armed", process->number);
 }

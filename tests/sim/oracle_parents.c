@@ -300,16 +300,6 @@ void sim_inner_ended(struct sim_inner *inner, int error)
 	world->counts.inner_gone++;
 }
 
-/* Returns whether a request that is written now may have been in the output of its connection,
- * which took nothing more, since the turn in which its caller went. */
-static bool may_be_stuck(const struct sim_inner *inner, const struct sim_end *end)
-{
-	const struct spokei_vnet_link *link = &end->stream->world->plan->link;
-
-	return link->write_max || link->eagain_permille || end->stream->clogged ||
-	       (end->first_order < inner->gone_order && end->free_order < inner->gone_order);
-}
-
 void sim_inner_written(const struct sim_end *end, const struct sim_frame *frame)
 {
 	struct sim_world *world = end->stream->world;
@@ -322,27 +312,12 @@ void sim_inner_written(const struct sim_end *end, const struct sim_frame *frame)
 			      "inner call %u carries %.3f ms more than its request has left",
 			      number_of(inner),
 			      (double)(frame->timeout_ms * MS - most_ns(inner)) / 1e6);
-	if (inner->gone_order && end->frame_order > inner->gone_order && !may_be_stuck(inner, end))
+	/* A request that was in the output of an open connection cannot be taken back. */
+	if (inner->gone_order && end->first_order > inner->gone_order)
 		sim_violation(world, SIM_S60,
 			      "inner call %u is written on connection %u although its caller is "
 			      "gone",
 			      number_of(inner), end->stream->number);
-}
-
-/* Notes that the output of a connection is empty at the end of a turn. */
-static void look_at_output(struct sim_process *process)
-{
-	struct sim_world *world = process->world;
-
-	for (struct sim_stream *one = world->streams; one; one = one->next) {
-		struct sim_end *end = &one->ends[0];
-
-		if (!one->inner || end->process != process || end->fd < 0 ||
-		    end->first_order == 0 || end->again_ns == world->virt.now_ns)
-			continue;
-		if (spokei_vnet_ready(world->virt.net, end->fd) & SPOKE_IO_WRITE)
-			end->free_order = world->order;
-	}
 }
 
 void sim_parents_turned(struct sim_provider *provider)
@@ -372,7 +347,6 @@ void sim_parents_turned(struct sim_provider *provider)
 		inner->gone_order = world->order;
 		provider->relay.fresh--;
 	}
-	look_at_output(&provider->process);
 }
 
 void sim_parents_end(struct sim_provider *provider)
