@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The demo echo cluster: three providers, two consumers, and two workers with a lease in Redis, each a
-# process. The demo freezes, kills and drains some of them, has one step aside, loses an answer, and prints the
-# events that they report.
+# process. The demo freezes, kills and drains some of them, has one step aside, loses an answer, kills
+# a consumer with tickets in its journal, and prints the events that they report.
 #
 #   sh examples/demo.sh [option...]                builds in build/demo and runs; --help lists the options
 #   sh examples/demo.sh --dubbo [option...]        with a provider and a consumer made with Node

@@ -340,8 +340,8 @@ bool acts_play(struct stage *stage)
 {
 	return begin(stage) && play_steady(stage) && acts_play_silence(stage) &&
 	       play_frozen_provider(stage) && play_frozen_consumer(stage) &&
-	       acts_play_kill(stage) && acts_play_repeat(stage) && play_aside(stage) &&
-	       play_drain(stage) && acts_play_lease(stage);
+	       acts_play_kill(stage) && acts_play_repeat(stage) && acts_play_journal(stage) &&
+	       play_aside(stage) && play_drain(stage) && acts_play_lease(stage);
 }
 
 bool acts_live(struct stage *stage, uint64_t end_ns)

@@ -14,6 +14,7 @@
 struct stage {
 	const struct plan *plan;
 	const char *registry; /* its URL */
+	const char *folder;   /* for files */
 	struct actor *providers[PLAN_PROVIDERS_MAX];
 	struct actor *consumer;  /* of the first service */
 	struct actor *consumer2; /* of the second */
@@ -33,8 +34,10 @@ bool acts_play(struct stage *stage);
 /* Plays the story with Node peers, likewise. */
 bool acts_play_dubbo(struct stage *stage);
 
-/* Plays the act of the repeat, which casts its own two processes. */
+/* Play the acts of repeated orders, which cast their own processes: after a lost answer, and after
+ * a kill of the buyer. */
 bool acts_play_repeat(struct stage *stage);
+bool acts_play_journal(struct stage *stage);
 
 /* Plays the act of the lease, or prints that it is left out. */
 bool acts_play_lease(struct stage *stage);

@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define CAST_MAX (PLAN_PROVIDERS_MAX + 8)
+#define CAST_MAX (PLAN_PROVIDERS_MAX + 10)
 #define CAST_ARGS 8
 #define CAST_NAME 24
 #define CAST_TEXT 512

@@ -80,7 +80,7 @@ void actor_tempt(struct actor *actor)
 
 void actor_answer(struct actor *actor)
 {
-	story_did("has %s answer the order as soon as it wakes (SIGUSR2)", actor->name);
+	story_did("has %s answer the orders that it holds (SIGUSR2)", actor->name);
 	send_signal(actor, SIGUSR2);
 }
 

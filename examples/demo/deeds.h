@@ -17,7 +17,7 @@ void actor_speak(struct actor *actor);
 /* Has a worker give its lease back; has a frozen worker send a late write after it wakes. */
 void actor_hand_over(struct actor *actor);
 void actor_tempt(struct actor *actor);
-/* Has a provider answer the order that it holds; has it step aside, or come back. */
+/* Has a provider answer the orders that it holds; has it step aside, or come back. */
 void actor_answer(struct actor *actor);
 void actor_step(struct actor *actor, bool aside);
 void actor_end(struct actor *actor, bool announce);

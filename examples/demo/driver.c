@@ -12,6 +12,7 @@
 #include "examples/demo/sums.h"
 
 #include <errno.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,18 +20,18 @@
 
 static char folder[] = "/tmp/spoke-demo-XXXXXX";
 
+static int remove_entry(const char *path, const struct stat *about, int type, struct FTW *where)
+{
+	(void)about;
+	(void)type;
+	(void)where;
+	(void)remove(path);
+	return 0;
+}
+
 static void remove_folder(void)
 {
-	static const char *const files[] = { "providers", "providers.lock" };
-	char path[sizeof(folder) + 32];
-
-	for (unsigned i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-		(void)snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
-		(void)unlink(path);
-	}
-	secure_remove(folder);
-	store_remove(folder);
-	(void)rmdir(folder);
+	(void)nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 /* Makes the token that the actions of all pages need. */
@@ -48,7 +49,7 @@ static bool make_token(void)
 static bool play(const struct plan *plan, const char *zookeeper)
 {
 	char registry[sizeof(folder) + 32];
-	struct stage stage = { .plan = plan, .registry = registry };
+	struct stage stage = { .plan = plan, .registry = registry, .folder = folder };
 	uint64_t end_ns = story_now() + plan->seconds * PLAN_SECOND;
 
 	if (plan->dubbo)

@@ -60,6 +60,7 @@ enum message_tag {
 	X(REFUSED)     /* refused by spoke_call() */                                               \
 	X(RECOVERED)   /* tickets settled by an answer */                                          \
 	X(UNRECOVERED) /* ... in another way */                                                    \
+	X(SURVIVED)    /* tickets of a killed process, from its journal */                         \
 	X(TIMED_OUT)   /* attempts whose deadline passed */                                        \
 	X(RETRIES)     /* attempts after the first */                                              \
 	X(UNFUNDED)    /* ... postponed by the retry budget */                                     \

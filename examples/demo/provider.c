@@ -2,7 +2,7 @@
 /*
  * A provider of the demo: "echo" answers with its argument, the name of the caller. "write" does
  * the same for workers that hold a lease: a fence refuses those that have lost it. "order" holds
- * its first answer until SIGUSR2.
+ * its answers until SIGUSR2.
  *
  *     demo_provider <name> <service> <registry> <url to listen on> <heartbeat in ns> <dedupe in ns>
  *                   [<page>]
@@ -25,6 +25,7 @@
 #define DRAIN_NS UINT64_C(10000000000)
 #define PEERS 64
 #define NAME 64
+#define HELD_MAX 8u
 
 static struct report report;
 static uint64_t known[PEERS]; /* handles of connections with known callers */
@@ -34,9 +35,11 @@ static struct spoke_provider *provider;
 static struct spoke_signal stepper;
 static bool aside;
 static struct spoke_signal answerer;
-static struct spoke_request *held; /* an order that waits for SIGUSR2; NULL: none */
-static uint64_t runs;              /* of orders */
-static uint64_t answers;           /* ... by their handler */
+static struct spoke_request *held[HELD_MAX]; /* orders that wait for SIGUSR2 */
+static unsigned held_count;
+static bool holds = true;
+static uint64_t runs;    /* of orders */
+static uint64_t answers; /* ... by their handler */
 
 /* Reports the name of the caller to the driver, once per connection. */
 static void introduce(struct spoke_request *request, struct spoke_value name)
@@ -103,23 +106,18 @@ static void count(uint64_t *counts)
 
 static void answer(struct spoke_signal *signal)
 {
-	struct spoke_request *request = held;
-
 	(void)signal;
-	if (request == NULL)
-		return;
-	held = NULL;
-	answers++;
-	SPOKE_REPLY(request, "sold");
+	holds = false;
+	for (; held_count > 0; answers++)
+		SPOKE_REPLY(held[--held_count], "sold");
 }
 
-/* A further order is not held, so that one that runs twice is counted and not kept waiting. */
 static void order(struct spoke_request *request, void *arg)
 {
 	(void)arg;
 	runs++;
-	if (runs == 1) {
-		held = request;
+	if (holds && held_count < HELD_MAX) {
+		held[held_count++] = request;
 		report_event(&report, SPOKE_EVENT_OF_NONE, TAG_ASKED, 0, NULL,
 			     "runs an order, and does not answer yet");
 		return;

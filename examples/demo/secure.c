@@ -44,21 +44,6 @@ bool secure_make(const char *programs, const char *folder)
 	return false;
 }
 
-void secure_remove(const char *folder)
-{
-	static const char *const files[] = { "ca", "provider", "consumer" };
-	char path[PATH];
-
-	for (unsigned i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-		(void)snprintf(path, sizeof(path), "%.400s/tls/%s.pem", folder, files[i]);
-		(void)unlink(path);
-		(void)snprintf(path, sizeof(path), "%.400s/tls/%s.key", folder, files[i]);
-		(void)unlink(path);
-	}
-	(void)snprintf(path, sizeof(path), "%.400s/tls", folder);
-	(void)rmdir(path);
-}
-
 const struct spoke_tls_options *secure_options(bool provides)
 {
 	static char ca[PATH];

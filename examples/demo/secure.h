@@ -12,9 +12,6 @@
  * processes that are started from now on. Returns false after printing why. */
 bool secure_make(const char *programs, const char *folder);
 
-/* Removes them. */
-void secure_remove(const char *folder);
-
 /* Returns the options of TLS of a provider, or else of a consumer; NULL: the demo plays without.
  * Static memory. */
 const struct spoke_tls_options *secure_options(bool provides);

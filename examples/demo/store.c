@@ -62,14 +62,3 @@ bool store_cast(struct stage *stage, const char *folder)
 		       folder);
 	return true;
 }
-
-void store_remove(const char *folder)
-{
-	static const char *const files[] = { SETTINGS, SOCKET };
-	char path[PATH];
-
-	for (unsigned i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-		(void)snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
-		(void)unlink(path);
-	}
-}

@@ -9,7 +9,4 @@
  * is not installed. Returns false on a failure, which cast.trouble describes. */
 bool store_cast(struct stage *stage, const char *folder);
 
-/* Removes the files of the server. */
-void store_remove(const char *folder);
-
 #endif

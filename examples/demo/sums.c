@@ -28,14 +28,14 @@ static uint64_t worst_lateness_us(void)
 	return worst;
 }
 
-/* Returns the calls and tickets that were open in killed processes. */
+/* Returns the calls and tickets that were open in killed processes, and in no journal. */
 static uint64_t died(void)
 {
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < cast.count; i++)
 		sum += cast.actors[i].died;
-	return sum;
+	return sum - total(COUNT_SURVIVED);
 }
 
 /* Returns the calls without a result and the tickets that were not settled. */
@@ -94,6 +94,9 @@ static void show_table(bool dubbo, unsigned false_kills, unsigned starved)
 	row("  deferred", (int64_t)total(COUNT_DEFERRED),
 	    "failed at first and became failback tasks");
 	row("    recovered", (int64_t)total(COUNT_RECOVERED), "... answered by a later attempt");
+	if (!dubbo)
+		row("    survived", (int64_t)total(COUNT_SURVIVED),
+		    "... the kill of their process, in its journal");
 	row("  failed", (int64_t)(total(COUNT_FAILED) + total(COUNT_UNRECOVERED)),
 	    "ended in another way");
 	row("  lost", lost(), "accepted, but without an outcome: must be 0");
@@ -112,9 +115,8 @@ static void show_table(bool dubbo, unsigned false_kills, unsigned starved)
 	row("false kills", false_kills, "... although the peer was alive: must be 0");
 	if (starved)
 		row("starved", starved, "... because a process got no CPU for an interval");
-	row("orders run", (int64_t)total(COUNT_RUNS), "by the shop");
-	row("  answered", (int64_t)total(COUNT_ANSWERS),
-	    "... also to the repeat after a lost answer");
+	row("orders run", (int64_t)total(COUNT_RUNS), "by the shops");
+	row("  answered", (int64_t)total(COUNT_ANSWERS), "... also to repeats after a lost answer");
 	if (has_store())
 		show_leases();
 	story_print("  %-20s %7" PRIu64 ".%" PRIu64

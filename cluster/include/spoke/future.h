@@ -99,6 +99,7 @@ SPOKE_MUST_USE static inline int spoke_future_start_with(struct spoke_method *me
 	return spoke_future_start_args(method, args, NULL, ret_future);
 }
 
+/* See above. */
 SPOKE_MUST_USE static inline int spoke_call_wait_with(struct spoke_method *method,
 						      struct spoke_args args,
 						      struct spoke_future **ret_future)
