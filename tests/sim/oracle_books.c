@@ -354,6 +354,17 @@ static void check_consumer(const struct sim_consumer *consumer)
 		check_calls(consumer);
 }
 
+/* Returns what is wrong with the counters of the engine, or NULL. */
+static const char *balance_of(const struct sim_process *process, const struct spokei_link *link,
+			      char text[BALANCE_TEXT])
+{
+	unsigned calls = sim_is_provider(process)
+				 ? ((const struct sim_provider *)process)->relay.waits
+				 : ((const struct sim_consumer *)process)->waits;
+
+	return balance_wrong(process->engine, calls, link ? link->serving_count : 0, text);
+}
+
 void sim_books_check(struct sim_process *process)
 {
 	struct sim_world *world = process->world;
@@ -367,11 +378,8 @@ void sim_books_check(struct sim_process *process)
 		check_link(process, link);
 	if (!sim_is_provider(process))
 		check_consumer((struct sim_consumer *)process);
-	wrong = balance_wrong(process->engine,
-			      sim_is_provider(process)
-				      ? ((struct sim_provider *)process)->relay.waits
-				      : ((struct sim_consumer *)process)->waits,
-			      link ? link->serving_count : 0, text);
+	/* The requests of a provider that was freed end with its connections. */
+	wrong = link == NULL && may_free(process) ? NULL : balance_of(process, link, text);
 	if (wrong)
 		sim_violation(world, SIM_S27, "process %u: %s", process->number, wrong);
 	wrong = process->turns % WHEEL_EVERY == 0 ? spoke_wheel_check(process->engine->wheel)
