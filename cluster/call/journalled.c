@@ -346,16 +346,15 @@ int spokei_journalled_restore(struct spoke_method *method,
 	past.journalled = new_entry(caller->engine->env, open);
 	if (past.journalled == NULL)
 		return SPOKE_ENOMEM;
-	spokei_journal_adopt(caller->journal, &past.journalled->ticket, ticket);
 	error = read_args(method, open, &args);
 	if (!error)
 		error = spokei_call_new_ticket(method, &args, &call);
+	if (!error || error == SPOKE_ECORRUPT)
+		spokei_journal_adopt(caller->journal, &past.journalled->ticket, ticket);
 	if (error) {
 		if (error == SPOKE_ECORRUPT)
 			spokei_journal_settle(caller->journal, &past.journalled->ticket,
 					      SPOKE_TICKET_REFUSED);
-		else
-			spokei_journal_keep(caller->journal, &past.journalled->ticket);
 		spokei_free(caller->engine->env, past.journalled, 1, sizeof(*past.journalled));
 		return error;
 	}

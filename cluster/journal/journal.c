@@ -219,7 +219,7 @@ static bool is_too_large(const struct spokei_journal *journal)
 {
 	uint32_t segments = spokei_log_segments(&journal->log);
 
-	return segments > 2 &&
+	return !journal->pinned && segments > 2 &&
 	       (uint64_t)(segments - 2) * journal->log.segment_size > 2 * journal->live_bytes;
 }
 
@@ -740,7 +740,7 @@ int spokei_journal_note(struct spokei_journal *journal, struct spokei_journal_ti
 	return SPOKE_OK;
 }
 
-void spokei_journal_keep(struct spokei_journal *journal, struct spokei_journal_ticket *ticket)
+static void leave(struct spokei_journal *journal, struct spokei_journal_ticket *ticket)
 {
 	SPOKE_ASSERT(ticket->node.next != NULL);
 	spokei_list_remove(&ticket->node);
@@ -750,12 +750,18 @@ void spokei_journal_keep(struct spokei_journal *journal, struct spokei_journal_t
 	journal->live_bytes -= ticket->record;
 }
 
+void spokei_journal_keep(struct spokei_journal *journal, struct spokei_journal_ticket *ticket)
+{
+	leave(journal, ticket);
+	journal->pinned = true;
+}
+
 void spokei_journal_settle(struct spokei_journal *journal, struct spokei_journal_ticket *ticket,
 			   uint32_t settlement)
 {
 	size_t before = spokei_buffer_len(&journal->gathered);
 
-	spokei_journal_keep(journal, ticket);
+	leave(journal, ticket);
 	if (journal->stage >= SPOKEI_JOURNAL_UNUSABLE)
 		return;
 	/* Without memory for its end, the ticket ends with the segments that contain it. */

@@ -168,7 +168,8 @@ int spokei_journal_note(struct spokei_journal *journal, struct spokei_journal_ti
 void spokei_journal_settle(struct spokei_journal *journal, struct spokei_journal_ticket *ticket,
 			   uint32_t settlement);
 
-/* Lets go of a ticket, which stays in the journal for the next process. */
+/* Lets go of a ticket, which stays in the journal for the next process. No segment is removed any
+ * more. */
 void spokei_journal_keep(struct spokei_journal *journal, struct spokei_journal_ticket *ticket);
 
 /* Writes the gathered records, then unlocks the journal and calls closed(); maybe inside. Tickets

@@ -43,9 +43,11 @@
 #       CPU time of a provider with 10,000 consumers that only send a heartbeat every 10 s, and the waits of
 #       an idle pair in ten minutes that ended for no heartbeat.
 #   sh tests/bench/run.sh lease [--quick]
-#   sh tests/bench/run.sh journal [--quick] [--folder FOLDER]
 #       Leases at a Redis server at a unix socket, next to its bare PING: acquired, handed over, taken
 #       over from a killed process, 10,000 held. Skipped if Redis cannot be installed.
+#   sh tests/bench/run.sh journal [--quick] [--folder FOLDER]
+#       Tickets in a journal on the disk: CPU time of a deferred call, tickets a second beside a bare loop of
+#       writes and syncs, the start with 100,000, the longest turn, the bytes of the files.
 #   sh tests/bench/run.sh comet [--quick | N] [--no-idle] [--part storm|fanout|mute] [--only floor|spoke]
 #       Gateways with N (100,000) long connections of browsers, next to a bare epoll server that sends
 #       the same bytes: all connect, idle, broadcasts, pushes to one user meanwhile, clients that do not

@@ -365,6 +365,35 @@ TEST(settled_tickets_do_not_come_back)
 	halt();
 }
 
+TEST(tickets_that_are_kept_are_restored_from_all_segments)
+{
+	boot(10);
+	assert_int_equal(begin(), 0);
+	pass(10 * MS);
+	for (unsigned i = 0; i < 150; i++) {
+		assert_int_equal(add(200), 0);
+		pass(MS);
+	}
+	for (unsigned i = 0; i < 150; i++) {
+		spokei_engine_refresh(rig.engine);
+		spokei_journal_keep(&rig.journal, &rig.items[i].ticket);
+		rig.items[i].live = false;
+		if (i % 10 == 0) {
+			assert_int_equal(add(200), 0);
+			pass(MS);
+			settle(&rig.items[rig.next - 1]);
+			pass(MS);
+		}
+	}
+	end();
+	assert_int_equal(begin(), 0);
+	pass(10 * MS);
+	check_restored();
+	assert_int_equal(rig.restored, 150);
+	end();
+	halt();
+}
+
 TEST(files_stay_within_twice_the_tickets_and_three_segments)
 {
 	unsigned most = 0;
