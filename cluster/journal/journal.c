@@ -365,21 +365,23 @@ static void note_failed(struct spokei_journal *journal)
 	char text[SPOKEI_STATUS_TEXT];
 	const char *reason = spokei_status_text(journal->job.status, text);
 	const struct spokei_journal_log *log = &journal->log;
+	bool wrote = journal->written > FIRST_POSITION;
 
 	spokei_count(journal->engine, SPOKE_STAT_JOURNAL_FAILURES);
 	journal->failures++;
 	journal->broken = true;
-	if (log->broken && flying_from(journal) > journal->move_before)
+	/* Segments of earlier processes are durable. */
+	if (log->broken && wrote && flying_from(journal) > journal->move_before)
 		journal->move_before = flying_from(journal);
-	if (journal->failures == 1)
+	if (journal->failures == 1 && wrote)
 		spokei_event(journal->engine, SPOKE_ESYSTEM,
 			     "journal %.96s: segment %u is given up: %s", journal->options.folder,
 			     (unsigned)log->segment.number, reason);
-	if (journal->failures == 2)
+	if (journal->failures == (wrote ? 2 : 1))
 		spokei_event(journal->engine, SPOKE_ESYSTEM,
-			     "journal %.96s cannot be written: %s; tried again every 10 s",
+			     "journal %.96s cannot be written: %s; that is tried again",
 			     journal->options.folder, reason);
-	if (journal->failures > 1)
+	if (journal->failures > 1 || !wrote)
 		try_again(journal, journal->job.status == -ENOSPC ? SPARE_AGAIN_NS : AGAIN_NS);
 }
 

@@ -509,13 +509,14 @@ int spokei_log_open(struct spokei_journal_log *log, const struct spokei_log_opti
 	if (options->consumer)
 		log->segment.consumer = options->consumer;
 	status = error ? 0 : sync_last(log);
-	if (!error && !status)
-		status = make_segment(log, log->end, 0);
 	if (status) {
-		ret_report->segment = log->segment.number + 1;
+		ret_report->segment = log->segment.number;
 		ret_report->status = status;
 		error = status == -ENOMEM ? SPOKE_ENOMEM : SPOKE_ESYSTEM;
 	}
+	/* Without room for a segment the tickets are read all the same. */
+	log->durable = log->end;
+	log->broken = !error && make_segment(log, log->end, 0) != 0;
 	if (error)
 		spokei_log_close(log, false);
 	return error;

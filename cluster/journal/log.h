@@ -68,7 +68,8 @@ SPOKE_MUST_USE int spokei_log_lock(struct spokei_journal_log *log, const struct 
 				   const char *folder, int *ret_status);
 
 /*
- * Reads the records that count, and begins a new segment. The log is locked. Returns 0;
+ * Reads the records that count, and begins a new segment. The log is locked. Returns 0, also if
+ * there is no room for a segment: the log is broken then, and spokei_log_restart() tries again;
  * SPOKE_ECORRUPT: damaged, and `salvages` is not set; SPOKE_EUNSUPPORTED: of a newer version;
  * SPOKE_EINVAL: a segment belongs to another journal, or is none; SPOKE_ESYSTEM: see the report;
  * SPOKE_ENOMEM; or the error of take(). After an error the log is closed, and no record was

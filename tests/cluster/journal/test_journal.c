@@ -490,6 +490,46 @@ TEST(full_disk_refuses_new_tickets_and_takes_all_ends)
 	halt();
 }
 
+TEST(tickets_go_on_although_the_disk_is_full_at_the_start)
+{
+	unsigned taken;
+
+	boot(15);
+	assert_int_equal(begin(), 0);
+	pass(10 * MS);
+	for (unsigned i = 0; i < 50; i++) {
+		assert_int_equal(add(100), 0);
+		pass(2 * MS);
+	}
+	kill_process();
+	spokei_vfiles_lose(rig.world.files);
+	taken = rig.next;
+	/* A spare segment that was never begun is removed. */
+	spokei_vfiles_room(rig.world.files, SEGMENT);
+	assert_int_equal(begin(), 0);
+	pass(10 * MS);
+	check_restored();
+	assert_int_equal(rig.restored, taken);
+	assert_int_equal(rig.found.error, SPOKE_OK);
+	assert_int_equal(add(100), SPOKE_ESYSTEM);
+	for (unsigned i = 0; i < taken / 2; i++)
+		settle(&rig.items[i]);
+	pass(3000 * MS);
+	assert_int_equal(spoke_stat_get(rig.engine, SPOKE_STAT_JOURNAL_FAILURES), 4);
+	spokei_vfiles_room(rig.world.files, 100 * SEGMENT);
+	pass(3000 * MS);
+	assert_int_equal(add(100), 0);
+	pass(10 * MS);
+	kill_process();
+	spokei_vfiles_lose(rig.world.files);
+	assert_int_equal(begin(), 0);
+	pass(10 * MS);
+	check_restored();
+	assert_int_equal(rig.restored, taken - taken / 2 + 1);
+	end();
+	halt();
+}
+
 TEST(records_are_synced_after_a_while_if_only_written)
 {
 	unsigned before;
