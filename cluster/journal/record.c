@@ -289,47 +289,74 @@ void spokei_records_seal(const struct spokei_crc *crc, const struct spokei_segme
 
 /* --- bodies */
 
-/* Reads an optional field. */
-static bool get_span(const struct spokei_record *record, const char *key, struct spoke_span *ret)
+/* The values of a body by their keys, each a small letter; without any data: it is missing. */
+struct fields {
+	struct spoke_value of['z' - 'a' + 1];
+};
+
+static void find_fields(const struct spokei_record *record, struct fields *ret)
 {
+	struct spoke_cursor pairs;
+	struct spoke_value key;
 	struct spoke_value value;
+	struct spoke_span name;
+
+	memset(ret, 0, sizeof(*ret));
+	if (spoke_cursor_map(record->body, &pairs) != SPOKE_OK)
+		return;
+	while (spoke_cursor_next_pair(&pairs, &key, &value)) {
+		unsigned letter;
+
+		if (spoke_value_str(key, &name) != SPOKE_OK || name.len != 1)
+			continue;
+		letter = *(const unsigned char *)name.data - (unsigned)'a';
+		if (letter <= 'z' - 'a' && ret->of[letter].data == NULL)
+			ret->of[letter] = value;
+	}
+}
+
+static const struct spoke_value *field(const struct fields *fields, char key)
+{
+	const struct spoke_value *value = &fields->of[key - 'a'];
+
+	return value->data ? value : NULL;
+}
+
+/* Reads an optional field. */
+static bool get_span(const struct fields *fields, char key, struct spoke_span *ret)
+{
+	const struct spoke_value *value = field(fields, key);
 
 	*ret = spokei_span(NULL, 0);
-	return spoke_value_get(record->body, key, &value) != SPOKE_OK ||
-	       spoke_value_bin(value, ret) == SPOKE_OK;
+	return value == NULL || spoke_value_bin(*value, ret) == SPOKE_OK;
 }
 
-static bool get_number(const struct spokei_record *record, const char *key, uint64_t *ret)
+static bool get_number(const struct fields *fields, char key, uint64_t *ret)
 {
-	struct spoke_value value;
+	const struct spoke_value *value = field(fields, key);
 
-	return spoke_value_get(record->body, key, &value) == SPOKE_OK &&
-	       spoke_value_u64(value, ret) == SPOKE_OK;
+	return value && spoke_value_u64(*value, ret) == SPOKE_OK;
 }
 
-static bool get_short(const struct spokei_record *record, const char *key, uint32_t *ret)
+static bool get_short(const struct fields *fields, char key, uint32_t *ret)
 {
-	struct spoke_value value;
+	const struct spoke_value *value = field(fields, key);
 
-	return spoke_value_get(record->body, key, &value) == SPOKE_OK &&
-	       spoke_value_u32(value, ret) == SPOKE_OK;
+	return value && spoke_value_u32(*value, ret) == SPOKE_OK;
 }
 
 /* Reads a number that is left out if it is 0. */
-static bool get_optional(const struct spokei_record *record, const char *key, uint32_t *ret)
+static bool get_optional(const struct fields *fields, char key, uint32_t *ret)
 {
-	struct spoke_value value;
-
 	*ret = 0;
-	return spoke_value_get(record->body, key, &value) != SPOKE_OK ||
-	       spoke_value_u32(value, ret) == SPOKE_OK;
+	return field(fields, key) == NULL || get_short(fields, key, ret);
 }
 
-static bool get_tried(const struct spokei_record *record, struct spokei_record_tried *ret)
+static bool get_tried(const struct fields *fields, struct spokei_record_tried *ret)
 {
 	uint32_t unsure = 0;
-	bool good = get_short(record, "n", &ret->attempts) && get_optional(record, "u", &unsure) &&
-		    get_span(record, "w", &ret->mark);
+	bool good = get_short(fields, 'n', &ret->attempts) && get_optional(fields, 'u', &unsure) &&
+		    get_span(fields, 'w', &ret->mark);
 
 	ret->unsure = unsure != 0;
 	return good && ret->mark.len <= SPOKEI_MARK_MAX;
@@ -338,17 +365,20 @@ static bool get_tried(const struct spokei_record *record, struct spokei_record_t
 int spokei_record_read_open(const struct spokei_record *record, struct spokei_record_open *ret)
 {
 	struct spoke_span id = { NULL, 0 };
-	bool good = record->kind == SPOKEI_RECORD_OPEN && get_span(record, "s", &ret->service) &&
-		    get_span(record, "g", &ret->group) && get_span(record, "v", &ret->version) &&
-		    get_span(record, "m", &ret->method) && get_span(record, "a", &ret->arguments) &&
-		    get_span(record, "x", &ret->attachments) && get_span(record, "k", &ret->key) &&
-		    get_span(record, "i", &id) && id.len == sizeof(ret->id) &&
-		    get_number(record, "b", &ret->begun_ns) &&
-		    get_number(record, "l", &ret->lasts_ns) &&
-		    get_number(record, "p", &ret->period_ns) &&
-		    get_short(record, "r", &ret->retries) &&
-		    get_optional(record, "f", &ret->flags) && get_tried(record, &ret->tried);
+	struct fields fields;
+	bool good;
 
+	find_fields(record, &fields);
+	good = record->kind == SPOKEI_RECORD_OPEN && get_span(&fields, 's', &ret->service) &&
+	       get_span(&fields, 'g', &ret->group) && get_span(&fields, 'v', &ret->version) &&
+	       get_span(&fields, 'm', &ret->method) && get_span(&fields, 'a', &ret->arguments) &&
+	       get_span(&fields, 'x', &ret->attachments) && get_span(&fields, 'k', &ret->key) &&
+	       get_span(&fields, 'i', &id) && id.len == sizeof(ret->id) &&
+	       get_number(&fields, 'b', &ret->begun_ns) &&
+	       get_number(&fields, 'l', &ret->lasts_ns) &&
+	       get_number(&fields, 'p', &ret->period_ns) &&
+	       get_short(&fields, 'r', &ret->retries) && get_optional(&fields, 'f', &ret->flags) &&
+	       get_tried(&fields, &ret->tried);
 	if (good)
 		memcpy(ret->id, id.data, sizeof(ret->id));
 	return good && ret->service.len > 0 && ret->method.len > 0 ? SPOKE_OK : SPOKE_ECORRUPT;
@@ -356,13 +386,19 @@ int spokei_record_read_open(const struct spokei_record *record, struct spokei_re
 
 int spokei_record_read_tried(const struct spokei_record *record, struct spokei_record_tried *ret)
 {
-	return record->kind == SPOKEI_RECORD_TRIED && get_tried(record, ret) ? SPOKE_OK
-									     : SPOKE_ECORRUPT;
+	struct fields fields;
+
+	find_fields(record, &fields);
+	return record->kind == SPOKEI_RECORD_TRIED && get_tried(&fields, ret) ? SPOKE_OK
+									      : SPOKE_ECORRUPT;
 }
 
 int spokei_record_read_ended(const struct spokei_record *record, uint32_t *ret_settlement)
 {
-	return record->kind == SPOKEI_RECORD_ENDED && get_short(record, "e", ret_settlement)
+	struct fields fields;
+
+	find_fields(record, &fields);
+	return record->kind == SPOKEI_RECORD_ENDED && get_short(&fields, 'e', ret_settlement)
 		       ? SPOKE_OK
 		       : SPOKE_ECORRUPT;
 }
