@@ -54,7 +54,8 @@ static void done(void *arg, const struct spoke_result *result)
 		 (uint64_t)(inner - world->chains->inners), (uint64_t)(unsigned)result->error, 0);
 	sim_inner_ended(inner, result->error);
 	sim_fault_stall(&by->process);
-	if (world->healing || by->process.engine == NULL || by->process.ending)
+	if (world->healing || by->process.engine == NULL || by->process.ending ||
+	    by->process.closed)
 		return;
 	/* A call in this callback is made for the same request. */
 	if (sim_chance(&world->chains->dice, 150)) {

@@ -58,6 +58,7 @@ struct sim_end {
 	struct sim_excuse silent; /* when bytes arrived last, or the connection was established */
 	struct sim_excuse asked;  /* when patience_ns was set */
 	uint64_t missed_ns;
+	uint64_t well_ns;   /* when all doubts were cleared last */
 	unsigned misses;    /* missed heartbeats in a row, as reported */
 	unsigned pauses;    /* reconnect pauses reported for this end before the next connection */
 	uint64_t read_turn; /* the last turn in which this end was read */

@@ -104,7 +104,7 @@ static bool is_another_well(const struct sim_call *call)
 		if (!(call->places & 1u << i) && end && end->fd >= 0 && end->told && !end->ended &&
 		    !end->suspected && !end->on_probation && !end->read_only &&
 		    !end->readonly_seen && end->stood_ns < sim_now(&call->by->process) &&
-		    end->read_ns > end->since_ns)
+		    end->well_ns < sim_now(&call->by->process) && end->read_ns > end->since_ns)
 			return true;
 	}
 	return false;

@@ -129,8 +129,11 @@ void sim_books_read(struct sim_end *end)
 	for (struct spoke_list *at = link->conns.next; at != &link->conns; at = at->next) {
 		const struct spokei_conn *conn = spoke_container_of(at, struct spokei_conn, node);
 
+		/* Notices are no replies: they begin no pause. */
+		size_t notices = 64 + (SIM_HEAD + 2) * ((struct sim_provider *)end->process)->steps;
+
 		if (conn->stream.watch.fd == end->fd &&
-		    spokei_buffer_len(&conn->out.out) >= link->limits.out_high + 64)
+		    spokei_buffer_len(&conn->out.out) >= link->limits.out_high + notices)
 			sim_violation(end->process->world, SIM_S10,
 				      "connection %u is read while %zu bytes are queued",
 				      end->stream->number, spokei_buffer_len(&conn->out.out));

@@ -234,6 +234,7 @@ static void recover(struct sim_end *end)
 	end->suspected = false;
 	end->on_probation = false;
 	end->read_only = false;
+	end->well_ns = sim_now(end->process);
 }
 
 /* --- L1: the backoff restarts after a peer that worked, except for one that drains */

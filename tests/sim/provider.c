@@ -264,6 +264,7 @@ void sim_provider_step(struct sim_provider *provider)
 	sim_note(world, aside ? "p% is told to step aside" : "p% is told to come back",
 		 process->number, 0, 0, 0);
 	provider->aside = aside;
+	provider->steps++;
 	provider->delay_until_ns = 0;
 }
 
@@ -282,6 +283,7 @@ void sim_provider_start(struct sim_provider *provider)
 	process->back_ns = 0;
 	provider->starts++;
 	provider->aside = false;
+	provider->steps = 0;
 	provider->delay_until_ns = sim_now(process) + provider->plan->delay_ns;
 	if (world->plan->step_every_ns)
 		provider->next_step_ns = world->virt.now_ns +

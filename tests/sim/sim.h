@@ -90,6 +90,7 @@ struct sim_provider {
 	uint64_t delay_until_ns; /* it is not online before this, on its clock */
 	uint64_t next_step_ns;   /* when it steps aside or comes back; 0: never */
 	bool aside;
+	unsigned steps;    /* how often it has stepped aside or come back since it started */
 	size_t remembered; /* requests, as seen after the last turn */
 	uint16_t starts;   /* how often it was started; each start has a memory of its own */
 	unsigned running;  /* handlers that have begun and not replied */
