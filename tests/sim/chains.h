@@ -49,6 +49,7 @@ struct sim_inner {
 	bool may_cancel;     /* its request is or may have been abandoned */
 	uint64_t gone_turn;  /* the request's; 0: it must not end before its time */
 	uint64_t gone_order; /* sequence number of the end of that turn; 0: not ended */
+	uint64_t gone_ns;    /* ... and its time */
 };
 
 struct sim_chains {

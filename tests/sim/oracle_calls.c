@@ -128,6 +128,10 @@ static void check_value(struct sim_world *world, const struct sim_call *call,
 	struct spoke_span span = { NULL, 0 };
 	uint64_t number = 0;
 
+	/* Without memory for its answer, a call that has run cannot be answered again. */
+	if (result->error == SPOKE_EREMOTE && result->error_code == 0 &&
+	    sim_plan_has(world->plan, SIM_MEMORY) && sim_may_be_bound(call))
+		return;
 	if (result->error == SPOKE_EREMOTE)
 		number = (uint64_t)result->error_code;
 	else if (!spoke_value_bin(result->value, &span) && span.len >= SIM_MARK)

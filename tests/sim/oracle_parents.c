@@ -313,7 +313,8 @@ void sim_inner_written(const struct sim_end *end, const struct sim_frame *frame)
 			      number_of(inner),
 			      (double)(frame->timeout_ms * MS - most_ns(inner)) / 1e6);
 	/* A request that was in the output of an open connection cannot be taken back. */
-	if (inner->gone_order && end->first_order > inner->gone_order)
+	if (inner->gone_order && end->first_order > inner->gone_order &&
+	    end->first_wrote_ns > inner->gone_ns && end->again_ns < inner->gone_ns)
 		sim_violation(world, SIM_S60,
 			      "inner call %u is written on connection %u although its caller is "
 			      "gone",
@@ -345,6 +346,7 @@ void sim_parents_turned(struct sim_provider *provider)
 		    inner->gone_turn > turn)
 			continue;
 		inner->gone_order = world->order;
+		inner->gone_ns = world->virt.now_ns;
 		provider->relay.fresh--;
 	}
 }

@@ -7,6 +7,8 @@
 #include "cluster/serve/dedupe.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 static unsigned number_of(const struct sim_world *world, const struct sim_call *call)
 {
@@ -42,6 +44,26 @@ static bool remembers(const struct sim_provider *provider, const struct sim_call
 	       sim_now(&provider->process) < ran_ns + provider->plan->dedupe_ns;
 }
 
+/* Returns whether the request has a mark that tells of the run. It contains a time of the
+ * provider's clock, in ms, before the attempt that may have run; earlier ones, made before the
+ * consumer knew the instance, may be repeated by their policy. */
+static bool is_covered(const struct sim_provider *provider, const struct sim_call *call,
+		       struct spoke_value attachments)
+{
+	struct spoke_value value;
+	struct spoke_span text;
+	char digits[32] = "";
+	const char *dot;
+
+	if (!has_key(attachments, "spoke.repeat") ||
+	    spoke_value_get(attachments, "spoke.repeat", &value) || spoke_value_str(value, &text) ||
+	    text.len >= sizeof(digits))
+		return false;
+	memcpy(digits, text.data, text.len);
+	dot = strchr(digits, '.');
+	return dot && call->ran_ns[provider->process.number] / MS >= strtoull(dot + 1, NULL, 16);
+}
+
 bool sim_repeat_forgotten(const struct sim_provider *provider, const struct sim_call *call)
 {
 	return has_run(provider, call) && !remembers(provider, call);
@@ -56,7 +78,7 @@ void sim_repeat_runs(struct sim_provider *provider, struct sim_call *call,
 	if (provider->plan->dedupe_ns == 0 || !has_key(attachments, "spoke.id") || world->tampered)
 		return;
 	if (remembers(provider, call) ||
-	    (has_run(provider, call) && has_key(attachments, "spoke.repeat")))
+	    (has_run(provider, call) && is_covered(provider, call, attachments)))
 		sim_violation(world, SIM_S56, "call %u is run by p%u again", number_of(world, call),
 			      provider->process.number);
 	call->ran[provider->process.number] = provider->starts;
