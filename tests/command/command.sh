@@ -593,7 +593,8 @@ journal() {
 	run 2 '' '*DIR missing*' journal
 	run 2 '' '*: no such action; use list, *' journal "$work/journal" lost
 	run 2 '' '*ID missing*' journal "$work/journal" show
-	printf '[consumer]\njournal = %s\nretry.period = 1h\nretry.deadline = 10h\n' "$work/journal" >"$work/journal.conf"
+	printf '[consumer]\njournal = %s\njournal.wait = 60s\nretry.period = 1h\nretry.deadline = 10h\n' \
+		"$work/journal" >"$work/journal.conf"
 	"$spoke" call --config "$work/journal.conf" --cluster failback -v dubbo://127.0.0.1:1 demo.Orders.buy '"shoes"' 2 \
 		>"$work/out" 2>"$work/errors" &
 	pid=$!
