@@ -99,7 +99,8 @@ static struct actor *cast_clerk(const struct stage *stage)
 		return NULL;
 	}
 	actor_add_arg(clerk,
-		      "consumer://any/" SHOP "?cluster=failback&retry.deadline=1h&retries=100&journal.wait=60s"
+		      "consumer://any/" SHOP
+		      "?cluster=failback&retry.deadline=1h&retries=100&journal.wait=60s"
 		      "&timeout=%" PRIu64 "ms&retry.period=%" PRIu64 "ms",
 		      plan->timeout_ns / PLAN_MS, plan->period_ns / PLAN_MS);
 	actor_add_arg(clerk, "%s", stage->registry);
