@@ -357,9 +357,44 @@ TEST(after_a_sleep_of_the_machine_peers_are_asked_at_once)
 
 /* --- choice of the endpoint */
 
+static struct spokei_conn *first_conn(const struct spokei_link *link)
+{
+	return spoke_container_of(link->conns.next, struct spokei_conn, node);
+}
+
 static int first_conn_fd(const struct spokei_link *link)
 {
-	return spoke_container_of(link->conns.next, struct spokei_conn, node)->stream.watch.fd;
+	return first_conn(link)->stream.watch.fd;
+}
+
+static void name_instance(struct spoke_alarm *alarm)
+{
+	(void)alarm;
+	spokei_link_name(stall.stage->provider->link, 77);
+}
+
+TEST(heartbeat_does_not_wait_for_the_frames_behind_it)
+{
+	struct spokei_vnet_link narrow = { .blackhole = true, .capacity = 1 };
+	struct stage *stage = begin(state, SPOKE_OFF, INTERVAL);
+	struct spokei_conn *conn;
+
+	if (stage == NULL || first_conn(stage->provider->link)->stream.layered)
+		return;
+	conn = first_conn(stage->provider->link);
+	spokei_vnet_set_all(stage->world.net, &narrow);
+	pass(stage, INTERVAL + 2 * TICK);
+	assert_true(conn->idle.asked && !conn->idle.handed);
+	stall.stage = stage;
+	assert_int_equal(spoke_alarm_after(stage->server_engine, &stall.alarm, TICK, name_instance),
+			 SPOKE_OK);
+	pass(stage, 3 * TICK);
+	assert_true(conn->idle.ahead < spokei_buffer_len(&conn->out.control));
+	narrow.capacity += conn->idle.ahead;
+	spokei_vnet_set_all(stage->world.net, &narrow);
+	pass(stage, 2 * TICK);
+	assert_true(conn->idle.handed);
+	assert_true(spokei_buffer_len(&conn->out.control) > 0);
 }
 
 STAGE_TEST(the_system_watches_over_connections_too)
