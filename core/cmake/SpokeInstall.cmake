@@ -225,7 +225,8 @@ endif()
 
 # The pages of MANUAL.md, each beside the code that it is about.
 file(GLOB spoke_pages RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/timer/*.md
-	${PROJECT_SOURCE_DIR}/core/*.md ${PROJECT_SOURCE_DIR}/transport/*.md ${PROJECT_SOURCE_DIR}/cluster/*.md)
+	${PROJECT_SOURCE_DIR}/core/*.md ${PROJECT_SOURCE_DIR}/transport/*.md ${PROJECT_SOURCE_DIR}/cluster/*.md
+	${PROJECT_SOURCE_DIR}/cluster/*/*.md)
 list(JOIN spoke_pages " " spoke_page_names)
 
 # The same, and the documents, as HTML: target reference, written to install/reference of the build directory.
