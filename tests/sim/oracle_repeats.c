@@ -107,8 +107,12 @@ void sim_repeat_written(struct sim_call *call, const struct sim_stream *stream,
 	bool late = call->attempts >> frame->attempt != 0 && frame->attempt > 0;
 
 	call->refusals_then = call->refusals;
-	if (stream->tampered || world->tampered)
+	/* Not checked; but it takes the place of the last request all the same. */
+	if (stream->tampered || world->tampered) {
+		if (!frame->repeat && !late)
+			call->instance = 0;
 		return;
+	}
 	if (frame->repeat && (twice || !was_named(stream, frame->instance)))
 		sim_violation(world, SIM_S57,
 			      "call %u is repeated at instance %" PRIx32
