@@ -1028,11 +1028,9 @@ static bool tells_end(const struct spokei_call *call)
 /* May an attempt have run that must not run twice, and that no instance can be asked about? */
 static bool may_have_run(const struct spokei_retry_state *retry)
 {
-	const struct spokei_call_settings *settings = &retry->call->method->settings;
-
 	if (retry->last == SPOKE_FATE_OK || retry->last == SPOKE_FATE_ANSWERED)
 		return false;
-	return retry->bound || (retry->unsure && settings->once && !settings->idempotent);
+	return retry->bound || (retry->unsure && spokei_journalled_is_once(retry));
 }
 
 static void leave(struct spokei_call *call, enum spoke_ticket_settlement settlement)

@@ -66,7 +66,7 @@ static uint64_t get_half(const unsigned char *at)
 int spokei_journalled_put(struct spokei_journal_ticket *ticket, struct spokei_buffer *out)
 {
 	static const struct spoke_span any = { (const unsigned char *)"*", 1 };
-	const struct spokei_journalled *entry = entry_of(ticket);
+	struct spokei_journalled *entry = entry_of(ticket);
 	const struct spokei_retry_state *retry = entry->retry;
 	const struct spoke_method *method = retry->call->method;
 	char mark[SPOKEI_REPEAT_MARK];
@@ -88,6 +88,7 @@ int spokei_journalled_put(struct spokei_journal_ticket *ticket, struct spokei_bu
 
 	put_half(open.id, spokei_retry_state_id_half(retry));
 	put_half(open.id + 8, retry->id);
+	entry->unsure = open.tried.unsure;
 	return spokei_record_put_open(out, ticket->number, &open);
 }
 
@@ -95,8 +96,12 @@ int spokei_journalled_put(struct spokei_journal_ticket *ticket, struct spokei_bu
 static int note(const struct spokei_retry_state *retry, const struct spokei_record_tried *tried,
 		bool waits)
 {
-	return spokei_journal_note(caller_of(retry)->journal, &retry->journalled->ticket, tried,
-				   waits);
+	struct spokei_journalled *entry = retry->journalled;
+	int error = spokei_journal_note(caller_of(retry)->journal, &entry->ticket, tried, waits);
+
+	if (error == SPOKE_OK)
+		entry->unsure = tried->unsure;
+	return error;
 }
 
 /* --- tickets that begin */
@@ -200,6 +205,15 @@ void spokei_journalled_waited(struct spokei_journal_ticket *ticket, int error)
 
 /* --- attempts */
 
+bool spokei_journalled_is_once(const struct spokei_retry_state *retry)
+{
+	const struct spokei_call_settings *settings = &retry->call->method->settings;
+
+	return !settings->idempotent &&
+	       (settings->once ||
+		(retry->journalled && (retry->journalled->flags & SPOKEI_RECORD_ONCE)));
+}
+
 bool spokei_journalled_holds(struct spokei_retry_state *retry)
 {
 	struct spokei_journalled *entry = retry->journalled;
@@ -216,6 +230,11 @@ bool spokei_journalled_holds(struct spokei_retry_state *retry)
 	tried.unsure = true;
 	error = note(retry, &tried, waits);
 	if (!waits || (error && caller_of(retry)->journal_is_optional))
+		return false;
+	/* On a full disk attempts go on without a record, unless the request might run twice for
+	 * want of it. */
+	if (error == SPOKE_ELIMIT && caller_of(retry)->journal->full &&
+	    (entry->unsure || !spokei_journalled_is_once(retry)))
 		return false;
 	if (error == SPOKE_OK && entry->ticket.waiting.next == NULL)
 		entry->cleared = tried.attempts;
@@ -305,6 +324,7 @@ static struct spokei_journalled *new_entry(const struct spoke_env *env,
 	entry->period_ns = open->period_ns;
 	entry->retries = open->retries;
 	entry->flags = open->flags;
+	entry->unsure = open->tried.unsure;
 	return entry;
 }
 

@@ -23,7 +23,12 @@ struct spokei_journalled {
 	uint32_t retries;
 	uint32_t flags;   /* of OPEN */
 	uint32_t cleared; /* so many attempts may begin: the journal knows of them */
+	bool unsure;      /* its last record says that an attempt may have run */
 };
+
+/* Must a request that may have run not be sent again? Its ticket may know it from an earlier
+ * process. */
+bool spokei_journalled_is_once(const struct spokei_retry_state *retry);
 
 /* Writes a call that is about to become a ticket to the journal of its caller. Returns false if it
  * must not become one: its ending has the reason. */

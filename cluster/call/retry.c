@@ -436,10 +436,9 @@ static uint64_t period_of(const struct spokei_retry_state *retry)
 /* May a request that may have run be sent again, to any endpoint? */
 static bool is_free(const struct spokei_retry_state *retry)
 {
-	const struct spokei_call_settings *settings = &retry->call->method->settings;
-
 	return !retry->bound &&
-	       ((retry->args.policy->repeats && !settings->once) || settings->idempotent);
+	       (retry->call->method->settings.idempotent ||
+		(retry->args.policy->repeats && !spokei_journalled_is_once(retry)));
 }
 
 /* May it be sent again, maybe to the instance only that recognises it? */

@@ -547,8 +547,8 @@ static void opened(struct spokei_journal *journal)
 	}
 	if (journal->found.log.torn) {
 		spokei_event(journal->engine, SPOKE_OK,
-			     "journal %.96s: the end of %08u.spokej, from byte %u on, was torn; no "
-			     "ticket in it was told as durable",
+			     "journal %.96s: the end of %08u.spokej, from byte %u on, was torn, "
+			     "as by a loss of power during its last write",
 			     journal->options.folder, (unsigned)journal->found.log.segment,
 			     (unsigned)journal->found.log.offset);
 	}
@@ -646,7 +646,7 @@ int spokei_journal_begin(struct spokei_journal *journal, struct spoke_engine *en
 		.folder = options->folder,
 		.consumer = options->consumer,
 		.wall_ns = env->wall(env->ctx),
-		.segment_size = options->segment_size,
+		.segment_size = options->segment_size ? options->segment_size : SPOKEI_LOG_SEGMENT,
 		.salvages = options->salvages,
 		.take = spokei_replay_take,
 		.arg = &journal->replay,
@@ -668,26 +668,31 @@ static bool has_room(const struct spokei_journal *journal, uint64_t bytes, uint6
 	return used + bytes + tickets * SPOKEI_ENDED_SIZE <= journal->room;
 }
 
-/* Returns why no ticket can be added, or 0. */
-static int check_add(const struct spokei_journal *journal)
+/* Returns why no record can be gathered, or 0. */
+static int check_gather(const struct spokei_journal *journal)
+{
+	if (journal->stage >= SPOKEI_JOURNAL_UNUSABLE || journal->closing || journal->broken)
+		return SPOKE_ESYSTEM;
+	return spokei_buffer_len(&journal->gathered) >= SPOKEI_JOURNAL_GATHER_MAX ? SPOKE_ELIMIT
+										  : SPOKE_OK;
+}
+
+static bool is_over_max(const struct spokei_journal *journal)
 {
 	uint64_t size = (uint64_t)journal->segments * journal->log_options.segment_size;
 
-	if (journal->stage >= SPOKEI_JOURNAL_UNUSABLE || journal->closing || journal->broken)
-		return SPOKE_ESYSTEM;
-	if (spokei_buffer_len(&journal->gathered) >= SPOKEI_JOURNAL_GATHER_MAX ||
-	    (journal->options.size_max && size > journal->options.size_max))
-		return SPOKE_ELIMIT;
-	return SPOKE_OK;
+	return journal->options.size_max && size > journal->options.size_max;
 }
 
 int spokei_journal_add(struct spokei_journal *journal, struct spokei_journal_ticket *ticket,
 		       uint64_t number)
 {
 	size_t before = spokei_buffer_len(&journal->gathered);
-	int error = check_add(journal);
+	int error = check_gather(journal);
 
 	*ticket = (struct spokei_journal_ticket){ .number = number };
+	if (!error && is_over_max(journal))
+		error = SPOKE_ELIMIT;
 	if (!error)
 		error = put_open(journal, ticket);
 	if (error)
@@ -727,7 +732,7 @@ int spokei_journal_note(struct spokei_journal *journal, struct spokei_journal_ti
 			const struct spokei_record_tried *tried, bool waits)
 {
 	size_t before = spokei_buffer_len(&journal->gathered);
-	int error = check_add(journal);
+	int error = check_gather(journal);
 
 	if (!error && !has_room(journal, (uint64_t)SPOKEI_ENDED_SIZE * 3, journal->count))
 		error = SPOKE_ELIMIT;

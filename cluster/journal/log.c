@@ -43,6 +43,9 @@ struct reading {
 	uint32_t count;
 	unsigned char *bytes; /* READ_MAX */
 	bool changes;         /* removes a segment that was not finished */
+	uint32_t bad_segment; /* where damage was found first in the search for the first segment; 0
+			       */
+	uint32_t bad_offset;
 };
 
 static int fail(struct reading *reading, uint32_t number, int status)
@@ -138,6 +141,10 @@ static int read_records(struct reading *reading, const struct spokei_segment *se
 		record.segment = segment->number;
 		if (found == SPOKEI_RECORD_FOUND && record.kind != SPOKEI_RECORD_BASE && takes)
 			error = reading->options->take(reading->options->arg, &record);
+		if (found == SPOKEI_RECORD_DAMAGED && !takes && reading->bad_segment == 0) {
+			reading->bad_segment = segment->number;
+			reading->bad_offset = (uint32_t)reader.bad;
+		}
 		if (!takes || (found != SPOKEI_RECORD_TORN && found != SPOKEI_RECORD_DAMAGED))
 			continue;
 		if (report->torn + report->damaged == 0) {
@@ -167,6 +174,38 @@ static int remove_unfinished(struct reading *reading)
 	return status ? fail(reading, number, status) : SPOKE_OK;
 }
 
+/* Was a segment never finished, after its name was made? */
+static bool is_unfinished(const struct reading *reading, size_t len)
+{
+	return len < SPOKEI_SEGMENT_HEAD || spokei_segment_is_blank(reading->bytes, len);
+}
+
+/* Checks a head after its reading with this result; that of the last segment counts. */
+static int check_head(struct reading *reading, const struct spokei_segment *segment, int error)
+{
+	struct spokei_segment *last = &reading->log->segment;
+
+	if (error)
+		return error == SPOKE_ETRUNCATED ? SPOKE_ECORRUPT : error;
+	if (last->number == 0)
+		*last = *segment;
+	return memcmp(segment->journal, last->journal, SPOKEI_JOURNAL_ID) == 0 ? SPOKE_OK
+									       : SPOKE_EINVAL;
+}
+
+/* A segment that counts is missing, or the BASE that has ended it is damaged. */
+static int miss(struct reading *reading, uint32_t number)
+{
+	struct spokei_log_report *report = reading->report;
+
+	if (reading->bad_segment && reading->options->salvages)
+		return SPOKE_OK;
+	report->segment = reading->bad_segment ? reading->bad_segment : number;
+	report->offset = reading->bad_offset;
+	report->damaged = reading->bad_segment != 0;
+	return SPOKE_ECORRUPT;
+}
+
 /* Goes back from the last segment to the first one that counts. Returns its place. */
 static int find_first(struct reading *reading, uint32_t ends[], uint32_t *ret_place)
 {
@@ -181,19 +220,14 @@ static int find_first(struct reading *reading, uint32_t ends[], uint32_t *ret_pl
 		size_t len;
 
 		error = read_segment(reading, number, &segment, &len);
-		if (error == SPOKE_ETRUNCATED && place + 1 == reading->count) {
+		if (error == SPOKE_ETRUNCATED && place + 1 == reading->count &&
+		    is_unfinished(reading, len)) {
 			error = remove_unfinished(reading);
 			if (error)
 				return error;
 			continue;
 		}
-		if (error == SPOKE_ETRUNCATED)
-			error = SPOKE_ECORRUPT;
-		if (!error && reading->log->segment.number == 0)
-			reading->log->segment = segment;
-		if (!error &&
-		    memcmp(segment.journal, reading->log->segment.journal, SPOKEI_JOURNAL_ID) != 0)
-			error = SPOKE_EINVAL;
+		error = check_head(reading, &segment, error);
 		if (error)
 			return error;
 		ends[place] = end;
@@ -204,10 +238,8 @@ static int find_first(struct reading *reading, uint32_t ends[], uint32_t *ret_pl
 		end = segment.previous_end;
 		if (number == base || end == 0)
 			return SPOKE_OK;
-		if (place == 0 || reading->numbers[place - 1] != number - 1) {
-			reading->report->segment = number - 1;
-			return SPOKE_ECORRUPT;
-		}
+		if (place == 0 || reading->numbers[place - 1] != number - 1)
+			return miss(reading, number - 1);
 	}
 	*ret_place = 0;
 	return SPOKE_OK;

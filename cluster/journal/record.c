@@ -100,6 +100,11 @@ static bool is_zero(const unsigned char *bytes, size_t len)
 	return len == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0);
 }
 
+bool spokei_segment_is_blank(const void *bytes, size_t len)
+{
+	return is_zero(bytes, len);
+}
+
 int spokei_segment_read(const struct spokei_crc *crc, const void *bytes, size_t len,
 			struct spokei_segment *ret)
 {

@@ -47,6 +47,9 @@ struct spokei_segment {
 void spokei_segment_put(const struct spokei_crc *crc, const struct spokei_segment *segment,
 			unsigned char ret_head[SPOKEI_SEGMENT_HEAD]);
 
+/* Are all bytes zero, as in a segment that was never finished? */
+bool spokei_segment_is_blank(const void *bytes, size_t len);
+
 /* Reads the head. Returns 0; SPOKE_ETRUNCATED: the head is missing or all zero, because its
  * segment was never finished; SPOKE_EINVAL: no segment of a journal; SPOKE_EUNSUPPORTED: of a newer
  * version; SPOKE_ECORRUPT: damaged. */

@@ -32,22 +32,24 @@ static const struct option_row rows[] = {
 static const struct usage usage = {
 	.verb = VERB,
 	.operands = "DIR [list|show ID|check|export|drop ID|retry ID|repair]",
-	.about = "Shows and changes the tickets in a journal: the failback calls of a consumer "
-		 "that\n"
-		 "wait for their next attempt, in the folder that it has as its option `journal`.\n"
-		 "ID is the number of a ticket, or the 32 digits of its spoke.id.\n"
-		 "\n"
-		 "  list      one line per ticket (default)\n"
-		 "  show ID   one ticket with its arguments\n"
-		 "  check     reads all; exit status 1 if records are damaged\n"
-		 "  export    one JSON object per ticket, with all its fields\n"
-		 "  drop ID   cancels the ticket; it is not tried again\n"
-		 "  retry ID  gives it all attempts and its whole time again, from now on\n"
-		 "  repair    writes all tickets that can be read anew, without the damage\n"
-		 "\n"
-		 "The first four read only, also while the consumer runs. The others need a "
-		 "journal\n"
-		 "that no process has open; the consumer takes the tickets at its next start.",
+	.about =
+		"Shows and changes the tickets in a journal: the failback calls of a consumer "
+		"that\n"
+		"wait for their next attempt, in the folder that it has as its option `journal`.\n"
+		"ID is the number of a ticket, or the 32 digits of its spoke.id.\n"
+		"\n"
+		"  list      one line per ticket (default)\n"
+		"  show ID   one ticket with its arguments\n"
+		"  check     reads all; exit status 1 if records are damaged\n"
+		"  export    one JSON object per ticket, with all its fields\n"
+		"  drop ID   cancels the ticket; it is not tried again\n"
+		"  retry ID  gives it all attempts and its whole time again, from now on, even if\n"
+		"            the request may have run\n"
+		"  repair    writes all tickets that can be read anew, without the damage\n"
+		"\n"
+		"The first four read only, also while the consumer runs. The others need a "
+		"journal\n"
+		"that no process has open; the consumer takes the tickets at its next start.",
 	.rows = rows,
 	.count = sizeof(rows) / sizeof(rows[0]),
 	.examples = "  spoke journal /var/lib/shop/journal\n"

@@ -3,6 +3,9 @@
  * Tickets in a journal: whatever happens to the process, the machine or the disk, a ticket that was
  * told is settled, by this process or by a later one.
  */
+#include "cluster/call/caller.h"
+#include "cluster/call/method.h"
+#include "cluster/journal/journal.h"
 #include "core/virtual/files.h"
 #include "tests/cluster/call/lives.h"
 #include "tests/support/scene.h"
@@ -372,6 +375,43 @@ TEST(request_that_must_not_run_twice_goes_on_if_it_has_not_run)
 	clusterrig_pass(SECOND);
 	assert_int_equal(call->settlement, SPOKE_TICKET_SUCCESS);
 	assert_int_equal(rig.runs, 1);
+}
+
+TEST(next_process_knows_what_must_not_run_twice)
+{
+	struct lives_call *call;
+
+	rig.provider_count = 1;
+	lives.method.once = true;
+	use("retry.period=100ms&retries=50&timeout=500ms&retry.deadline=60s");
+	lives_begin();
+	call = lives_deferred();
+	lives_kill();
+	clusterrig_start(0);
+	rig.providers[0].manner = RIG_SILENT;
+	lives.method.once = false;
+	lives_begin();
+	clusterrig_pass(10 * SECOND);
+	assert_int_equal(call->settlement, SPOKE_TICKET_UNKNOWN);
+	assert_int_equal(rig.runs, 1);
+}
+
+TEST(attempts_go_on_although_a_full_disk_cannot_take_their_number)
+{
+	struct lives_call *call;
+
+	rig.provider_count = 1;
+	use("retry.period=10ms&retries=100&retry.deadline=60s");
+	lives_begin();
+	call = lives_deferred();
+	clusterrig_pass(15 * MS);
+	/* As if records of attempts had used up all room but that of ends. */
+	lives.echo->caller->journal->full = true;
+	lives.echo->caller->journal->room = 0;
+	clusterrig_pass(200 * MS);
+	clusterrig_start(0);
+	clusterrig_pass(2 * SECOND);
+	assert_int_equal(call->settlement, SPOKE_TICKET_SUCCESS);
 }
 
 TEST(request_that_may_have_run_ends_as_unknown_without_a_repeat)

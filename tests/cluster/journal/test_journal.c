@@ -490,6 +490,25 @@ TEST(full_disk_refuses_new_tickets_and_takes_all_ends)
 	halt();
 }
 
+TEST(bytes_of_the_files_are_bounded)
+{
+	int error = 0;
+
+	boot(16);
+	rig.options.segment_size = 0;
+	rig.options.size_max = 2 * SPOKEI_LOG_SEGMENT;
+	assert_int_equal(begin(), 0);
+	pass(10 * MS);
+	while (!error && rig.next < TICKETS) {
+		error = add(sizeof(rig.bytes));
+		pass(MS);
+	}
+	assert_int_equal(error, SPOKE_ELIMIT);
+	assert_in_range(rig.next, 900, 1200);
+	end();
+	halt();
+}
+
 TEST(tickets_go_on_although_the_disk_is_full_at_the_start)
 {
 	unsigned taken;

@@ -331,6 +331,28 @@ TEST(renewal_larger_than_a_segment_takes_several)
 	halt();
 }
 
+TEST(zeroed_head_before_records_is_damage)
+{
+	const unsigned char zeros[SPOKEI_SEGMENT_HEAD] = { 0 };
+	const struct spoke_files *files;
+	int fd;
+
+	boot(1);
+	files = rig.process.env.files;
+	assert_int_equal(open_log(), 0);
+	assert_int_equal(write_tickets(0, 5, 10, true), 0);
+	spokei_log_close(&rig.log, false);
+	assert_int_equal(files->open_log(rig.process.env.ctx, FOLDER "/00000001.spokej", false,
+					 &fd),
+			 0);
+	assert_int_equal(files->write_at(rig.process.env.ctx, fd, 0, zeros, sizeof(zeros)), 0);
+	rig.process.env.net->close(rig.process.env.ctx, fd);
+	assert_int_equal(open_log(), SPOKE_ECORRUPT);
+	assert_int_equal(rig.report.segment, 1);
+	assert_int_equal(segments(), 1);
+	halt();
+}
+
 TEST(damage_is_refused_with_its_place_or_salvaged)
 {
 	boot(1);
