@@ -244,7 +244,7 @@ static void check_attempt(struct sim_end *end, const struct spoke_link_event *ev
 	const struct sim_stream *stream = end->stream;
 
 	if (end->pauses++ == 0 && stream->dubbo && !stream->tampered && end->seen.frame_len > 0 &&
-	    !end->read_only && event->attempt != 1)
+	    !end->read_only && event->attempt != 1 && event->error != SPOKE_ENOMEM)
 		sim_violation(
 			stream->world, SIM_L1,
 			"process %u: connection %u worked, but the next one counts as attempt %u",
