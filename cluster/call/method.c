@@ -283,7 +283,7 @@ uint64_t spokei_method_longest(const struct spoke_method *method,
 
 #define TIMEOUT_NS UINT64_C(10000000000)
 #define METHOD "$token"
-#define SHOWN_MAX 3u /* times that it is shown again on one connection */
+#define AGAIN_NS UINT64_C(1000000000) /* after a refusal, until it is shown again */
 
 /* A request in flight. */
 struct showing {
@@ -292,16 +292,19 @@ struct showing {
 	const struct spoke_env *env;
 };
 
-/* A token that was not written, or was refused, is shown before the next request: the peer may
- * accept it by then. A peer that knows no tokens is not asked for ever. */
+/* A token that was not written is shown before the next request. One that was refused is shown
+ * again after a while, because the peer may accept it by then. */
 static void shown(struct spokei_pending *pending, const struct spokei_outcome *outcome)
 {
 	struct showing *showing = spoke_container_of(pending, struct showing, pending);
+	struct spokei_conn *conn = showing->conn;
 
 	/* It was not counted, and was just counted out. */
-	showing->conn->link->pending_count++;
-	if (!outcome->written || (outcome->error && showing->conn->unshown++ < SHOWN_MAX))
-		showing->conn->showed = 0;
+	conn->link->pending_count++;
+	if (!outcome->written)
+		conn->showed = 0;
+	else if (outcome->error)
+		conn->show_again_ns = spokei_later(conn->stream.engine->begin_ns, AGAIN_NS);
 	spokei_free(showing->env, showing, 1, sizeof(*showing));
 }
 
@@ -343,6 +346,11 @@ static int send_token(struct spokei_conn *conn, struct spoke_span service, struc
 	return error;
 }
 
+static bool is_due(const struct spokei_conn *conn)
+{
+	return conn->show_again_ns && conn->stream.engine->begin_ns >= conn->show_again_ns;
+}
+
 /* Has a connection show this token before its next request, unless it has. `service` is the one
  * that is called. Returns 0, or an error of spokei_conn_call(). */
 static int show_token(struct spokei_conn *conn, struct spoke_span service, const char *token)
@@ -351,12 +359,14 @@ static int show_token(struct spokei_conn *conn, struct spoke_span service, const
 	uint64_t print = spokei_token_print(text.data, text.len);
 	int error;
 
-	if (conn->showed == print)
+	if (conn->showed == print && !is_due(conn))
 		return SPOKE_OK;
 	error = send_token(conn, service, text);
-	if (error == SPOKE_OK)
-		conn->showed = print;
-	return error;
+	if (error)
+		return error;
+	conn->showed = print;
+	conn->show_again_ns = 0;
+	return SPOKE_OK;
 }
 
 /* --- attachments */

@@ -271,12 +271,12 @@ struct spokei_conn {
 	const struct spokei_connector_profile *profile;
 	const struct spokei_conn_up *up; /* NULL: the end of a closed one is not reported */
 	void *up_arg;
-	uint64_t handle;   /* its name for users, given by `up`; 0: none */
-	uint64_t showed;   /* tells the token that this side has shown in this way; 0: none */
-	uint8_t unshown;   /* times that the peer has refused it */
-	uint16_t refusals; /* requests without proof */
-	uint32_t unsent;   /* bytes that the kernel had not sent an interval ago ... */
-	uint64_t sent;     /* ... and the total that it had sent */
+	uint64_t handle;        /* its name for users, given by `up`; 0: none */
+	uint64_t showed;        /* tells the token that this side has shown in this way; 0: none */
+	uint64_t show_again_ns; /* when it is shown again, because the peer refused it; 0: never */
+	uint16_t refusals;      /* requests without proof */
+	uint32_t unsent;        /* bytes that the kernel had not sent an interval ago ... */
+	uint64_t sent;          /* ... and the total that it had sent */
 	struct spokei_minute unknown;   /* replies to unknown ids */
 	struct spokei_minute writables; /* times the peer took READONLY back, or stepped aside */
 	const char

@@ -326,12 +326,34 @@ TEST(token_that_was_refused_is_shown_again)
 {
 	const struct spoke_consumer_options with = { .token = SECRET };
 
-	provide(NEAR, "[provider]\ntoken = " OTHER "\n");
+	provide(NEAR, "[provider]\ntoken = " OTHER "\nauth.failures.max = 100\n");
 	assert_int_equal(consume("msgpack-rpc://" NEAR "/it.Api", with, NULL), 0);
-	assert_int_not_equal(call(), 0);
-	assert_int_equal(reload(&rig.provides, "[provider]\ntoken = " SECRET "," OTHER "\n"), 0);
+	/* However often that happens. */
+	for (unsigned i = 0; i < 6; i++) {
+		assert_int_not_equal(call(), 0);
+		pass(SECOND);
+	}
+	assert_int_equal(reload(&rig.provides, "[provider]\ntoken = " SECRET "," OTHER
+					       "\nauth.failures.max = 100\n"),
+			 0);
 	assert_int_equal(call(), 0);
 	assert_int_equal(spoke_stat_get(rig.provides.engine, SPOKE_STAT_ACCEPTED), 1);
+}
+
+TEST(refused_token_is_shown_once_a_second)
+{
+	const struct spoke_consumer_options with = { .token = SECRET };
+	uint64_t before;
+
+	provide(NEAR, "[provider]\ntoken = " OTHER "\n");
+	assert_int_equal(consume("msgpack-rpc://" NEAR "/it.Api", with, NULL), 0);
+	before = spoke_stat_get(rig.provides.engine, SPOKE_STAT_MESSAGES_READ);
+	assert_int_not_equal(call(), 0);
+	assert_int_not_equal(call(), 0);
+	assert_int_equal(spoke_stat_get(rig.provides.engine, SPOKE_STAT_MESSAGES_READ) - before, 3);
+	pass(SECOND);
+	assert_int_not_equal(call(), 0);
+	assert_int_equal(spoke_stat_get(rig.provides.engine, SPOKE_STAT_MESSAGES_READ) - before, 5);
 }
 
 TEST(token_takes_no_place_of_a_call)
