@@ -124,15 +124,16 @@ static void keep_reply(struct sim_end *end)
 }
 
 /* Notes whether a request ran, as its answer tells. Attempts of a call may be equal on the wire, so
- * that an equal request without an answer may be the one that ran. */
+ * that an equal request without an answer may be the one that ran; or one with an answer, which was
+ * taken for that to a repeat. */
 static void exchange_run(const struct sim_stream *stream, struct sim_ask *ask, bool ran)
 {
 	for (uint32_t i = 0; i < stream->ask_count && ask->ran != ran; i++) {
 		struct sim_ask *equal = &stream->asks[i];
 
 		if (equal == ask || equal->number != ask->number ||
-		    equal->attempt != ask->attempt || equal->answered || !equal->read ||
-		    equal->ran != ran)
+		    equal->attempt != ask->attempt || !equal->read || equal->ran != ran ||
+		    (equal->answered && (ran || equal->refused)))
 			continue;
 		equal->ran = ask->ran;
 		ask->ran = ran;
