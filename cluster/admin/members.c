@@ -169,9 +169,11 @@ static const char *journal_name(const struct spokei_journal *journal)
 		return "";
 	if (journal->stage >= SPOKEI_JOURNAL_UNUSABLE)
 		return "unusable";
+	if (journal->broken)
+		return "broken";
 	if (journal->stage < SPOKEI_JOURNAL_OPEN)
 		return "reading";
-	return journal->broken ? "broken" : journal->full ? "full" : "open";
+	return journal->full ? "full" : "open";
 }
 
 static uint64_t journal_bytes(const struct spokei_journal *journal)

@@ -340,7 +340,8 @@ static SPOKEI_INLINE int begin_one(struct spoke_method *method, const struct spo
 
 /* --- a call that may take several attempts */
 
-/* The memory that is kept for further attempts is limited as that of unsent requests is. */
+/* The memory that is kept for further attempts is limited as that of unsent requests is. Tickets
+ * have a limit of their own. */
 static int check_kept(const struct spokei_caller *caller, const struct spokei_call_args *args)
 {
 	const struct spokei_link_limits *limits = &caller->link->limits;
@@ -348,7 +349,7 @@ static int check_kept(const struct spokei_caller *caller, const struct spokei_ca
 
 	if (len > limits->wire.frame_max || args->attachments.len > limits->wire.frame_max - len)
 		return SPOKE_ETOOLARGE;
-	if (caller->kept >= limits->queued_max)
+	if (caller->kept - caller->retry.bytes >= limits->queued_max)
 		return spokei_link_refused(caller->link, SPOKE_ELIMIT, SPOKEI_REFUSED_BY_KEPT);
 	return SPOKE_OK;
 }
@@ -518,6 +519,8 @@ static SPOKEI_NOINLINE int give_up_allowed(struct spoke_method *method, struct p
 	struct spoke_result result = ask_after(method, passed, error);
 
 	settle_error(method, excuses, &result);
+	if (result.error == SPOKE_OK)
+		method->caller->journal_refusal = SPOKE_OK;
 	return refuse(method, &result, error, ret_call);
 }
 

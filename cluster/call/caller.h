@@ -64,7 +64,9 @@ struct spokei_caller {
 	struct spoke_list methods;
 	/* A consumer's: of calls that may take several attempts. */
 	struct spokei_retry_blocks blocks;
-	size_t kept; /* bytes of retry states; limited as the bytes that wait to be written */
+	/* Bytes of retry states; without those of tickets limited as the bytes that wait to be
+	 * written. */
+	size_t kept;
 	struct spokei_retry_queue retry;
 	struct spokei_budget budget;
 	struct spokei_report report;
@@ -77,6 +79,7 @@ struct spokei_caller {
 	void *settled_arg;
 	/* Of a consumer's tickets; NULL: they end with the process. */
 	struct spokei_journal *journal;
+	int journal_refusal; /* why the journal has refused the call that begins; 0: it has not */
 	bool journal_is_optional; /* tickets are taken that it does not take */
 	struct spokei_task sweep; /* ends the calls that wait, as the caller closes */
 	/* Called after the last call of a closed caller has ended; may be NULL. */

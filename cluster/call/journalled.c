@@ -8,6 +8,7 @@
 #include "cluster/call/retry.h"
 #include "core/base/env.h"
 #include "core/base/span.h"
+#include "core/base/status.h"
 #include "core/engine/engine.h"
 #include "transport/conn/link.h"
 #include "transport/wire/message.h"
@@ -106,8 +107,17 @@ static int note(const struct spokei_retry_state *retry, const struct spokei_reco
 
 /* --- tickets that begin */
 
+/* Why a journal that is broken, or not used, has not taken a ticket. */
+static const char *why_unusable(const struct spokei_journal *journal)
+{
+	if (journal->stage == SPOKEI_JOURNAL_READING)
+		return "the journal cannot be read yet";
+	return journal->stage >= SPOKEI_JOURNAL_UNUSABLE ? "the journal is not used"
+							 : "the journal cannot be written";
+}
+
 /* Why the journal has not taken a ticket. */
-static const char *why_not(int error)
+static const char *why_not(const struct spokei_journal *journal, int error)
 {
 	switch (error) {
 	case SPOKE_ELIMIT:
@@ -119,20 +129,34 @@ static const char *why_not(int error)
 	case SPOKE_ENOMEM:
 		return "there is no memory for the journal";
 	default:
-		return "the journal cannot be written";
+		return why_unusable(journal);
 	}
+}
+
+size_t spokei_journalled_print(const struct spokei_journal *journal, int error, char *out,
+			       size_t size)
+{
+	char text[SPOKEI_STATUS_TEXT] = "";
+	const char *reason = error == SPOKE_ESYSTEM && journal->failure
+				     ? spokei_status_text(journal->failure, text)
+				     : NULL;
+	int len = snprintf(out, size, "not deferred: %s%s%s", why_not(journal, error),
+			   reason ? ": " : "", reason ? reason : "");
+
+	SPOKE_ASSERT(len > 0);
+	return (size_t)len < size ? (size_t)len : size - 1;
 }
 
 /* Sets the result of a call that is refused instead of deferred: its own error, and why. */
 static void refuse(struct spokei_retry_state *retry, int error)
 {
 	struct spokei_ending *ending = &retry->ending;
-	int len = snprintf((char *)ending->text, sizeof(ending->text), "not deferred: %s",
-			   why_not(error));
 
 	if (error == SPOKE_ELIMIT || error == SPOKE_ETOOLARGE || error == SPOKE_ENOMEM)
 		ending->error = error;
-	ending->text_len = (uint8_t)(len > 0 ? len : 0);
+	ending->text_len = (uint8_t)spokei_journalled_print(caller_of(retry)->journal, error,
+							    (char *)ending->text,
+							    sizeof(ending->text));
 	ending->class_len = 0;
 }
 
@@ -171,6 +195,8 @@ bool spokei_journalled_begin(struct spokei_retry_state *retry)
 	if (error == SPOKE_ELIMIT)
 		error = spokei_link_refused(caller->link, error, SPOKEI_REFUSED_BY_JOURNAL);
 	refuse(retry, error);
+	if (retry->inside_call)
+		caller->journal_refusal = error;
 	return false;
 }
 

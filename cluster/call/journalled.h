@@ -34,6 +34,10 @@ bool spokei_journalled_is_once(const struct spokei_retry_state *retry);
  * must not become one: its ending has the reason. */
 bool spokei_journalled_begin(struct spokei_retry_state *retry);
 
+/* Writes why the journal has not taken a ticket, by the error. Returns the length of the text. */
+size_t spokei_journalled_print(const struct spokei_journal *journal, int error, char *out,
+			       size_t size);
+
 /* A ticket's attempt is due. Returns true if it has to wait for the journal:
  * spokei_retry_resume() follows, or the next pause ends. */
 bool spokei_journalled_holds(struct spokei_retry_state *retry);

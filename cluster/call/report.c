@@ -3,6 +3,7 @@
 #include "cluster/call/report.h"
 
 #include "cluster/call/caller.h"
+#include "cluster/call/journalled.h"
 #include "cluster/call/method.h"
 #include "cluster/endpoints/directory.h"
 #include "core/base/log.h"
@@ -186,6 +187,7 @@ void spokei_report_add(struct spokei_report *report, enum spokei_report_kind kin
 
 #define NAME_TEXT 96u
 #define LIMIT_TEXT 92u
+#define JOURNAL_TEXT 120u
 
 struct reached {
 	const char *key; /* NULL: the limit has none */
@@ -289,21 +291,27 @@ static const char *reason_of(const struct spokei_caller *caller)
 /* A provider that is gone refuses as many calls as there are: no event. */
 static void explain_quietly(const struct spoke_method *method, int error)
 {
-	const struct spokei_directory *directory = method->caller->directory;
+	struct spokei_caller *caller = method->caller;
 	const char *reason = NULL;
+	char text[JOURNAL_TEXT];
 	char name[NAME_TEXT];
 
-	if (error == SPOKE_EUNAVAILABLE && directory)
-		reason = reason_of(method->caller);
+	if (caller->journal_refusal) {
+		(void)spokei_journalled_print(caller->journal, caller->journal_refusal, text,
+					      sizeof(text));
+		reason = text;
+	} else if (error == SPOKE_EUNAVAILABLE && caller->directory) {
+		reason = reason_of(caller);
+	}
 	(void)spokei_log_escape(name, sizeof(name), method->name, strlen(method->name));
-	spokei_why_set(method->caller->engine, "call of %s refused: %s%s%s", name,
-		       spoke_strerror(error), reason ? "; " : "", reason ? reason : "");
+	spokei_why_set(caller->engine, "call of %s refused: %s%s%s", name, spoke_strerror(error),
+		       reason ? "; " : "", reason ? reason : "");
 }
 
 /* A filter may have closed the consumer, but its method is still there. */
 int spokei_limits_refuse(const struct spoke_method *method, int error, size_t len)
 {
-	const struct spokei_caller *caller = method->caller;
+	struct spokei_caller *caller = method->caller;
 
 	if (spokei_engine_elsewhere(caller->engine))
 		return SPOKE_ETHREAD;
@@ -320,6 +328,7 @@ int spokei_limits_refuse(const struct spoke_method *method, int error, size_t le
 	} else {
 		explain_quietly(method, error);
 	}
+	caller->journal_refusal = SPOKE_OK;
 	return error;
 }
 

@@ -139,7 +139,8 @@ static void recovered(void *arg, const struct spokei_journal_found *found)
 	struct spoke_recovered *report = &journal->recovered;
 
 	report->error = found->error;
-	report->damaged += (uint64_t)found->log.damaged + found->skipped;
+	if (!found->error)
+		report->damaged += (uint64_t)found->log.damaged + found->skipped;
 	report->took_ns = found->took_ns;
 	if (!found->error && report->tickets + report->expired + report->unknown > 0) {
 		spokei_event(journal->consumer->engine, SPOKE_OK,
@@ -188,6 +189,21 @@ static void report_unusable(const struct spoke_consumer *consumer, int error, in
 	}
 }
 
+/* Tickets of a consumer without a journal survive nothing: tells a user who has asked for more. */
+static void check_durability(const struct spoke_consumer *consumer)
+{
+	struct spokei_key_values values;
+
+	spokei_settings_look(&consumer->settings->keys, &values);
+	if (values.from[SPOKEI_KEY_DURABILITY] != SPOKEI_FROM_DEFAULT &&
+	    values.of[SPOKEI_KEY_DURABILITY] != SPOKEI_DURABILITY_NONE) {
+		spokei_event(consumer->engine, SPOKE_EUNSUPPORTED,
+			     "\"%.96s\": durability is not followed, since the consumer has no "
+			     "journal; its tickets end with the process",
+			     consumer->settings->service);
+	}
+}
+
 int spokei_consumer_journal_begin(struct spoke_consumer *consumer)
 {
 	static const uint64_t key[2] = { 0x7370006f6b656a00, 1 };
@@ -207,8 +223,10 @@ int spokei_consumer_journal_begin(struct spoke_consumer *consumer)
 	int status = 0;
 	int error;
 
-	if (settings->folder == NULL || *settings->folder == '\0')
+	if (settings->folder == NULL || *settings->folder == '\0') {
+		check_durability(consumer);
 		return SPOKE_OK;
+	}
 	journal = spokei_alloc(env, 1, sizeof(*journal));
 	if (journal == NULL)
 		return SPOKE_ENOMEM;

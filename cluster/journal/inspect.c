@@ -23,6 +23,7 @@
 #define READS 5u /* attempts beside a process that removes files meanwhile */
 #define WRITE_AT_ONCE (UINT32_C(1) << 20) /* bytes of records */
 #define RECORDS_MAX (SPOKEI_RECORD_MAX + WRITE_AT_ONCE)
+#define SEGMENT_OF_CHANGES 65536u /* bytes, where the last one has no room for a change */
 
 /* A journal that is read, or changed. */
 struct inspection {
@@ -39,7 +40,7 @@ static const char *reason_of(int error, int status, char text[SPOKEI_STATUS_TEXT
 {
 	switch (error) {
 	case SPOKE_ESYSTEM:
-		return spokei_status_text(status, text);
+		return status == -ELOOP ? SPOKEI_LOG_IS_LINK : spokei_status_text(status, text);
 	case SPOKE_EINVAL:
 		return "a file of another journal, or none of a journal";
 	case SPOKE_EUNSUPPORTED:
@@ -340,15 +341,16 @@ int spoke_journal_change(const struct spoke_env *env, const char *folder,
 		error = error == SPOKE_EEXIST ? SPOKE_ESTATE : error;
 	}
 	if (error == SPOKE_OK) {
-		const struct spokei_log_options options =
-			options_of(&inspection, change == SPOKE_JOURNAL_REPAIR);
+		struct spokei_log_options options = options_of(&inspection,
+							       change == SPOKE_JOURNAL_REPAIR);
 
+		options.appends = change != SPOKE_JOURNAL_REPAIR;
+		options.segment_size = options.appends ? SEGMENT_OF_CHANGES : 0;
 		inspection.replay.salvages = options.salvages;
 		error = spokei_log_open(&log, &options, &inspection.found);
-		if (error == SPOKE_OK) {
+		if (error == SPOKE_OK)
 			error = change_open(&inspection, &log, change, number);
-			spokei_log_close(&log, false);
-		}
+		spokei_log_close(&log, false);
 	}
 	spokei_replay_fini(&inspection.replay);
 	return explain(&inspection, error);

@@ -135,7 +135,9 @@ static void arm_wait(struct spokei_journal *journal)
 {
 	uint64_t due_ns;
 
-	if (journal->wait_armed || spokei_list_empty(&journal->waiting))
+	/* Until the journal has been read, tickets wait for as long as their calls last. */
+	if (journal->wait_armed || journal->stage == SPOKEI_JOURNAL_READING ||
+	    spokei_list_empty(&journal->waiting))
 		return;
 	due_ns = spokei_later(of_waiting(journal->waiting.next)->since_ns,
 			      journal->options.wait_ns);
@@ -163,6 +165,22 @@ static void wait_due(struct spoke_alarm *alarm)
 	       now_of(journal) - of_waiting(journal->waiting.next)->since_ns >=
 		       journal->options.wait_ns)
 		end_wait(journal, journal->broken ? SPOKE_ESYSTEM : SPOKE_ETIMEOUT);
+	arm_wait(journal);
+}
+
+static void end_waits(struct spokei_journal *journal, int error)
+{
+	while (!spokei_list_empty(&journal->waiting))
+		end_wait(journal, error);
+}
+
+/* Has the waits begin now. */
+static void begin_waits(struct spokei_journal *journal)
+{
+	struct spoke_list *all = &journal->waiting;
+
+	for (struct spoke_list *node = all->next; node != all; node = node->next)
+		of_waiting(node)->since_ns = now_of(journal);
 	arm_wait(journal);
 }
 
@@ -349,7 +367,7 @@ static void note_written(struct spokei_journal *journal)
 							journal->options.sync_ns,
 							sync_due) == SPOKE_OK;
 	}
-	if (journal->broken)
+	if (journal->failures > 0)
 		spokei_event(journal->engine, SPOKE_OK,
 			     "journal %.96s: written again, from segment %u on",
 			     journal->options.folder, (unsigned)log->segment.number);
@@ -369,6 +387,7 @@ static void note_failed(struct spokei_journal *journal)
 
 	spokei_count(journal->engine, SPOKE_STAT_JOURNAL_FAILURES);
 	journal->failures++;
+	journal->failure = journal->job.status;
 	journal->broken = true;
 	/* Segments of earlier processes are durable. */
 	if (log->broken && wrote && flying_from(journal) > journal->move_before)
@@ -463,29 +482,55 @@ static void settle(struct spokei_task *task)
 
 /* --- the beginning */
 
-static void note_unopened(struct spokei_journal *journal)
+/* Tells why the journal is not used. */
+static void report_unopened(const struct spokei_journal *journal, bool again)
 {
 	const struct spokei_log_report *report = &journal->found.log;
 	char text[SPOKEI_STATUS_TEXT];
 	int error = journal->job.error;
-	const char *reason = report->status ? spokei_status_text(report->status, text)
-					    : spoke_strerror(error);
+	const char *reason = report->status == -ELOOP ? SPOKEI_LOG_IS_LINK
+			     : report->status         ? spokei_status_text(report->status, text)
+						      : spoke_strerror(error);
 
-	journal->found.error = error;
-	journal->stage = SPOKEI_JOURNAL_UNUSABLE;
 	if (error == SPOKE_ECORRUPT && report->damaged > 0) {
 		spokei_event(journal->engine, error,
 			     "journal %.96s: damaged at byte %u of %08u.spokej, and not used; see "
 			     "journal.damaged",
 			     journal->options.folder, (unsigned)report->offset,
 			     (unsigned)report->segment);
+	} else if (report->segment > 0) {
+		spokei_event(journal->engine, error, "journal %.96s is not used%s: %08u.spokej: %s",
+			     journal->options.folder, again ? " yet, and read again" : "",
+			     (unsigned)report->segment, reason);
 	} else {
-		spokei_event(journal->engine, error, "journal %.96s is not used: %08u.spokej: %s",
-			     journal->options.folder, (unsigned)report->segment, reason);
+		spokei_event(journal->engine, error, "journal %.96s is not used%s: %s",
+			     journal->options.folder, again ? " yet, and read again" : "", reason);
 	}
-	while (!spokei_list_empty(&journal->waiting))
-		end_wait(journal, SPOKE_ESYSTEM);
-	journal->up->recovered(journal->arg, &journal->found);
+}
+
+/* The files could not be read, or must not be used. The first is tried again; until then calls are
+ * refused as if the journal could not be written. */
+static void note_unopened(struct spokei_journal *journal)
+{
+	int error = journal->job.error;
+	bool again = (error == SPOKE_ESYSTEM && journal->found.log.status != -ELOOP) ||
+		     error == SPOKE_ENOMEM;
+	bool is_first = journal->failures++ == 0;
+
+	journal->found.error = error;
+	journal->failure = journal->found.log.status;
+	if (again) {
+		journal->broken = true;
+		try_again(journal, AGAIN_NS);
+	} else {
+		journal->stage = SPOKEI_JOURNAL_UNUSABLE;
+		spokei_log_close(&journal->log, false);
+	}
+	if (is_first || !again)
+		report_unopened(journal, again);
+	end_waits(journal, SPOKE_ESYSTEM);
+	if (is_first || !again)
+		journal->up->recovered(journal->arg, &journal->found);
 }
 
 static void merge_lists(struct spokei_journal *journal)
@@ -545,6 +590,11 @@ static void opened(struct spokei_journal *journal)
 		note_unopened(journal);
 		return;
 	}
+	journal->broken = journal->log.broken;
+	journal->failure = journal->found.log.status;
+	journal->failures = 0;
+	journal->again_ns = 0;
+	journal->found.error = SPOKE_OK;
 	if (journal->found.log.torn) {
 		spokei_event(journal->engine, SPOKE_OK,
 			     "journal %.96s: the end of %08u.spokej, from byte %u on, was torn, "
@@ -561,6 +611,7 @@ static void opened(struct spokei_journal *journal)
 			     (unsigned)journal->found.log.segment);
 	}
 	journal->stage = SPOKEI_JOURNAL_RESTORING;
+	begin_waits(journal);
 	note_log(journal);
 	spokei_run_soon(journal->engine, &journal->go_on);
 	kick(journal);
@@ -568,6 +619,8 @@ static void opened(struct spokei_journal *journal)
 
 static void begin_open(struct spokei_journal *journal)
 {
+	spokei_replay_fini(&journal->replay);
+	spokei_replay_init(&journal->replay, journal->engine->env, journal->options.salvages);
 	journal->job = (struct spokei_journal_job){ .opens = true };
 	if (submit(journal))
 		try_again(journal, QUEUE_AGAIN_NS);

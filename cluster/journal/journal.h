@@ -58,7 +58,8 @@ struct spokei_journal_up {
 	 * SPOKE_ECLOSED: it is tried again later; or another error: the ticket stays in the journal
 	 * for the next process. */
 	int (*restore)(void *arg, const struct spokei_replay_ticket *ticket);
-	/* All tickets of earlier processes are taken, or the journal is not used. */
+	/* All tickets of earlier processes are taken, or the journal is not used. If it could not
+	 * be read, ESYSTEM or ENOMEM, that is tried again: this is called once more in the end. */
 	void (*recovered)(void *arg, const struct spokei_journal_found *found);
 	/* It is closed: its memory may be freed, after this turn. */
 	void (*closed)(void *arg);
@@ -90,7 +91,7 @@ struct spokei_journal {
 	struct spokei_journal_options options;
 	enum spokei_journal_stage stage;
 	bool closing;
-	bool broken;      /* the log could not be written last time */
+	bool broken;      /* the log could not be written, or read, last time */
 	bool full;        /* there is no room on the disk for another segment */
 	bool tries_spare; /* ... and that is tried again */
 	bool pinned;      /* no segment is removed: tickets are left for the next process */
@@ -99,6 +100,7 @@ struct spokei_journal {
 	bool sync_armed;
 	bool wait_armed;
 	uint32_t failures; /* one after the other */
+	int failure;       /* negative errno of the last one; 0: not the system's */
 	uint64_t again_ns; /* no work begins before, after a failure */
 	uint64_t begun_ns; /* the reading */
 	struct spokei_journal_found found;

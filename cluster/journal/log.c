@@ -15,6 +15,7 @@
 #define LOCK "journal"
 #define NAMES_SIZE ((size_t)16 * SPOKEI_LOG_SEGMENTS_MAX)
 #define READ_MAX ((size_t)4 * SPOKEI_LOG_SEGMENT) /* bytes of a segment */
+#define UNKNOWN UINT32_MAX                        /* end of the segment before a damaged head */
 
 /* Writes the path of a segment, or of the lock: 0. */
 static int name_path(const struct spokei_journal_log *log, uint32_t number, char path[PATH_SIZE])
@@ -42,7 +43,6 @@ struct reading {
 	uint32_t *numbers; /* of the segments, in order */
 	uint32_t count;
 	unsigned char *bytes; /* READ_MAX */
-	bool changes;         /* removes a segment that was not finished */
 	uint32_t bad_segment; /* where damage was found first in the search for the first segment; 0
 			       */
 	uint32_t bad_offset;
@@ -97,25 +97,49 @@ static int list(struct reading *reading)
 	return SPOKE_OK;
 }
 
-/* Reads a segment and its head. */
+/* Refuses a segment that is a symbolic link: it would be read, but not written to. */
+static int check_link(const struct spokei_journal_log *log, const char *path)
+{
+	int fd = -1;
+	int status = log->env->files->open_log(log->env->ctx, path, false, &fd);
+
+	if (status == 0)
+		close_file(log, &fd);
+	return status == -ELOOP ? status : 0;
+}
+
+/* Reads a segment and its head. *ret_head: as spokei_segment_read(). */
 static int read_segment(struct reading *reading, uint32_t number, struct spokei_segment *ret,
-			size_t *ret_len)
+			size_t *ret_len, int *ret_head)
 {
 	struct spokei_journal_log *log = reading->log;
 	char path[PATH_SIZE];
 	ssize_t len = name_path(log, number, path);
-	int error;
 
+	if (len == 0)
+		len = check_link(log, path);
 	if (len == 0)
 		len = log->env->files->read(log->env->ctx, path, reading->bytes, READ_MAX);
 	if (len < 0)
 		return fail(reading, number, (int)len);
-	error = spokei_segment_read(&log->crc, reading->bytes, (size_t)len, ret);
-	if (!error && ret->number != number)
-		error = SPOKE_EINVAL;
+	*ret_head = spokei_segment_read(&log->crc, reading->bytes, (size_t)len, ret);
 	*ret_len = (size_t)len;
-	reading->report->segment = error ? number : reading->report->segment;
-	return error;
+	return SPOKE_OK;
+}
+
+/* Counts a piece that is lost, or torn. */
+static void note_bad(struct reading *reading, uint32_t segment, size_t offset, bool torn)
+{
+	struct spokei_log_report *report = reading->report;
+
+	if (report->torn + report->damaged == 0) {
+		report->segment = segment;
+		report->offset = (uint32_t)offset;
+	}
+	if (torn)
+		report->torn = 1;
+	else
+		report->damaged++;
 }
 
 /* Reads the records of a segment, up to `end`; 0: it is the last one. Notes their end, and the
@@ -123,7 +147,6 @@ static int read_segment(struct reading *reading, uint32_t number, struct spokei_
 static int read_records(struct reading *reading, const struct spokei_segment *segment, size_t len,
 			uint32_t end, bool takes, uint32_t *base)
 {
-	struct spokei_log_report *report = reading->report;
 	struct spokei_record_reader reader;
 	struct spokei_record record;
 	enum spokei_record_found found = SPOKEI_RECORD_FOUND;
@@ -147,12 +170,7 @@ static int read_records(struct reading *reading, const struct spokei_segment *se
 		}
 		if (!takes || (found != SPOKEI_RECORD_TORN && found != SPOKEI_RECORD_DAMAGED))
 			continue;
-		if (report->torn + report->damaged == 0) {
-			report->segment = segment->number;
-			report->offset = (uint32_t)reader.bad;
-		}
-		report->torn += found == SPOKEI_RECORD_TORN;
-		report->damaged += found == SPOKEI_RECORD_DAMAGED;
+		note_bad(reading, segment->number, reader.bad, found == SPOKEI_RECORD_TORN);
 		if (found == SPOKEI_RECORD_DAMAGED && !reading->options->salvages)
 			error = SPOKE_ECORRUPT;
 	}
@@ -161,36 +179,81 @@ static int read_records(struct reading *reading, const struct spokei_segment *se
 	return error;
 }
 
-/* Removes the last segment, whose head was never finished. */
-static int remove_unfinished(struct reading *reading)
-{
-	const struct spoke_env *env = reading->log->env;
-	uint32_t number = reading->numbers[--reading->count];
-	char path[PATH_SIZE];
-	int status = reading->changes ? name_path(reading->log, number, path) : 0;
-
-	if (!status && reading->changes)
-		status = env->files->remove(env->ctx, path);
-	return status ? fail(reading, number, status) : SPOKE_OK;
-}
-
 /* Was a segment never finished, after its name was made? */
 static bool is_unfinished(const struct reading *reading, size_t len)
 {
 	return len < SPOKEI_SEGMENT_HEAD || spokei_segment_is_blank(reading->bytes, len);
 }
 
-/* Checks a head after its reading with this result; that of the last segment counts. */
-static int check_head(struct reading *reading, const struct spokei_segment *segment, int error)
+/* Finds the number of the journal, for segments with damaged heads: in the other ones, the
+ * last of them first, or in the bytes of a damaged head. */
+static int find_journal(struct reading *reading, struct spokei_segment *ret)
+{
+	int head = SPOKE_ECORRUPT;
+	size_t len = 0;
+
+	for (uint32_t place = reading->count; head && place > 0;) {
+		int error = read_segment(reading, reading->numbers[--place], ret, &len, &head);
+
+		if (error)
+			return error;
+	}
+	if (head && len >= SPOKEI_SEGMENT_HEAD)
+		spokei_segment_guess(reading->bytes, ret);
+	return SPOKE_OK;
+}
+
+/* Reads a segment with a damaged head, for a salvage: a wrong guess is found out, because the sum
+ * of each record contains the number of the segment and of the journal. */
+static int guess_head(struct reading *reading, uint32_t number, struct spokei_segment *ret,
+		      size_t *ret_len)
+{
+	struct spokei_segment guess = reading->log->segment;
+	int error = SPOKE_OK;
+	int head;
+
+	if (guess.number == 0) {
+		error = find_journal(reading, &guess);
+		if (!error)
+			error = read_segment(reading, number, ret, ret_len, &head);
+	}
+	if (reading->bad_segment == 0)
+		reading->bad_segment = number;
+	guess.number = number;
+	guess.previous_end = UNKNOWN;
+	*ret = guess;
+	return error;
+}
+
+/* Reads the segment at this place, and judges its head. *ret_found: false, it is the last one and
+ * was never finished, so that it counts as absent. */
+static int read_place(struct reading *reading, uint32_t place, struct spokei_segment *ret,
+		      size_t *ret_len, bool *ret_found)
 {
 	struct spokei_segment *last = &reading->log->segment;
+	const uint32_t number = reading->numbers[place];
+	int head;
+	int error = read_segment(reading, number, ret, ret_len, &head);
 
+	*ret_found = error || head != SPOKE_ETRUNCATED || place + 1 < reading->count ||
+		     !is_unfinished(reading, *ret_len);
+	if (error || !*ret_found)
+		return error;
+	if (head == SPOKE_OK && ret->number != number)
+		error = SPOKE_EINVAL;
+	else if (head != SPOKE_OK && head != SPOKE_EUNSUPPORTED && reading->options->salvages)
+		error = guess_head(reading, number, ret, ret_len);
+	else
+		error = head == SPOKE_ETRUNCATED ? SPOKE_ECORRUPT : head;
+	if (!error && last->number == 0) {
+		*last = *ret;
+		reading->log->size = (uint32_t)*ret_len;
+	}
+	if (!error && memcmp(ret->journal, last->journal, SPOKEI_JOURNAL_ID) != 0)
+		error = SPOKE_EINVAL;
 	if (error)
-		return error == SPOKE_ETRUNCATED ? SPOKE_ECORRUPT : error;
-	if (last->number == 0)
-		*last = *segment;
-	return memcmp(segment->journal, last->journal, SPOKEI_JOURNAL_ID) == 0 ? SPOKE_OK
-									       : SPOKE_EINVAL;
+		reading->report->segment = number;
+	return error;
 }
 
 /* A segment that counts is missing, or the BASE that has ended it is damaged. */
@@ -217,21 +280,18 @@ static int find_first(struct reading *reading, uint32_t ends[], uint32_t *ret_pl
 	while (place > 0) {
 		struct spokei_segment segment;
 		uint32_t number = reading->numbers[--place];
+		bool found;
 		size_t len;
 
-		error = read_segment(reading, number, &segment, &len);
-		if (error == SPOKE_ETRUNCATED && place + 1 == reading->count &&
-		    is_unfinished(reading, len)) {
-			error = remove_unfinished(reading);
-			if (error)
-				return error;
-			continue;
-		}
-		error = check_head(reading, &segment, error);
+		error = read_place(reading, place, &segment, &len, &found);
 		if (error)
 			return error;
-		ends[place] = end;
-		error = read_records(reading, &segment, len, end, false, &base);
+		if (!found) {
+			reading->count--;
+			continue;
+		}
+		ends[place] = end == UNKNOWN ? 0 : end;
+		error = read_records(reading, &segment, len, ends[place], false, &base);
 		if (error)
 			return error;
 		*ret_place = place;
@@ -258,9 +318,12 @@ static int read_all(struct reading *reading)
 	reading->log->first = !error && reading->count > 0 ? reading->numbers[0] : 1;
 	for (; !error && place < reading->count; place++) {
 		struct spokei_segment segment;
+		bool found;
 		size_t len;
 
-		error = read_segment(reading, reading->numbers[place], &segment, &len);
+		error = read_place(reading, place, &segment, &len, &found);
+		if (!error && segment.previous_end == UNKNOWN)
+			note_bad(reading, segment.number, 0, false);
 		if (!error)
 			error = read_records(reading, &segment, len, ends[place], true, &base);
 	}
@@ -451,6 +514,19 @@ void spokei_log_drop(struct spokei_journal_log *log, uint32_t number)
 
 /* --- the journal */
 
+/* Makes the file of the lock of a path for its owner only: a user that may open it could hold the
+ * lock. If that fails, the lock has the reason. */
+static void make_lock_file(const struct spokei_journal_log *log, const char *path)
+{
+	char name[PATH_SIZE];
+	int len = snprintf(name, sizeof(name), "%s.lock", path);
+	int fd = -1;
+
+	if (len > 0 && (unsigned)len < sizeof(name) &&
+	    log->env->files->open_log(log->env->ctx, name, true, &fd) == 0)
+		close_file(log, &fd);
+}
+
 int spokei_log_lock(struct spokei_journal_log *log, const struct spoke_env *env, const char *folder,
 		    int *ret_status)
 {
@@ -461,6 +537,8 @@ int spokei_log_lock(struct spokei_journal_log *log, const struct spoke_env *env,
 		.env = env, .folder = folder, .lock_fd = -1, .fd = -1, .spare_fd = -1
 	};
 	status = name_path(log, 0, path);
+	if (!status)
+		make_lock_file(log, path);
 	if (!status)
 		status = env->files->lock(env->ctx, path, &log->lock_fd);
 	if (status)
@@ -482,12 +560,10 @@ void spokei_log_close(struct spokei_journal_log *log, bool forked)
 
 /* Reads the records that count. */
 static int read_log(struct spokei_journal_log *log, const struct spokei_log_options *options,
-		    bool changes, struct spokei_log_report *ret_report)
+		    struct spokei_log_report *ret_report)
 {
 	const struct spoke_env *env = options->env;
-	struct reading reading = {
-		.log = log, .options = options, .report = ret_report, .changes = changes
-	};
+	struct reading reading = { .log = log, .options = options, .report = ret_report };
 	int error;
 
 	*ret_report = (struct spokei_log_report){ 0 };
@@ -504,27 +580,23 @@ int spokei_log_read(const struct spokei_log_options *options, struct spokei_log_
 {
 	struct spokei_journal_log log = { .env = options->env, .folder = options->folder };
 
-	return read_log(&log, options, false, ret_report);
+	return read_log(&log, options, ret_report);
 }
 
-/* Has the disk take the end of the last segment, which the next one is about to confirm: the
- * process before may have died before its sync. */
+/* Has the disk take the end of the last segment, which the next record is about to confirm: the
+ * process before may have died before its sync. Opens the segment. */
 static int sync_last(struct spokei_journal_log *log)
 {
 	const struct spoke_files *files = log->env->files;
 	char path[PATH_SIZE];
-	int fd = -1;
 	int status;
 
 	if (log->segment.number == 0)
 		return 0;
 	status = name_path(log, log->segment.number, path);
 	if (!status)
-		status = files->open_log(log->env->ctx, path, false, &fd);
-	if (!status)
-		status = files->sync(log->env->ctx, fd);
-	close_file(log, &fd);
-	return status;
+		status = files->open_log(log->env->ctx, path, false, &log->fd);
+	return status ? status : files->sync(log->env->ctx, log->fd);
 }
 
 int spokei_log_open(struct spokei_journal_log *log, const struct spokei_log_options *options,
@@ -534,22 +606,29 @@ int spokei_log_open(struct spokei_journal_log *log, const struct spokei_log_opti
 	int status;
 
 	log->segment_size = options->segment_size ? options->segment_size : SPOKEI_LOG_SEGMENT;
-	error = read_log(log, options, true, ret_report);
-	if (!error && log->segment.number == 0)
+	log->segment = (struct spokei_segment){ .number = 0 };
+	error = read_log(log, options, ret_report);
+	if (error)
+		return error;
+	if (log->segment.number == 0)
 		memcpy(log->segment.journal, options->journal, SPOKEI_JOURNAL_ID);
 	log->segment.wall_ns = options->wall_ns;
 	if (options->consumer)
 		log->segment.consumer = options->consumer;
-	status = error ? 0 : sync_last(log);
+	status = sync_last(log);
 	if (status) {
+		close_file(log, &log->fd);
 		ret_report->segment = log->segment.number;
 		ret_report->status = status;
-		error = status == -ENOMEM ? SPOKE_ENOMEM : SPOKE_ESYSTEM;
+		return status == -ENOMEM ? SPOKE_ENOMEM : SPOKE_ESYSTEM;
 	}
-	/* Without room for a segment the tickets are read all the same. */
 	log->durable = log->end;
-	log->broken = !error && make_segment(log, log->end, 0) != 0;
-	if (error)
-		spokei_log_close(log, false);
-	return error;
+	if (options->appends && log->segment.number && !ret_report->torn && !ret_report->damaged &&
+	    log->end < log->size)
+		return SPOKE_OK;
+	close_file(log, &log->fd);
+	/* Without room for a segment the tickets are read all the same. */
+	ret_report->status = make_segment(log, log->end, 0);
+	log->broken = ret_report->status != 0;
+	return SPOKE_OK;
 }

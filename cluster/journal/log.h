@@ -18,6 +18,8 @@
 	(UINT32_C(4) << 20) /* bytes of a segment; more if one write needs it                      \
 			     */
 #define SPOKEI_LOG_SEGMENTS_MAX 4096u
+/* The reason for -ELOOP. */
+#define SPOKEI_LOG_IS_LINK "a symbolic link; put the file itself there"
 
 struct spokei_journal_log {
 	const struct spoke_env *env;
@@ -42,7 +44,9 @@ struct spokei_log_report {
 	uint32_t offset;  /* of the bad bytes in it */
 	uint32_t torn;    /* segments with a torn tail: 0 or 1 */
 	uint32_t damaged; /* pieces of durable bytes that are lost */
-	int status;       /* a negative errno of the system; 0: none */
+	/* A negative errno of the system; 0: none. Without an error of the reading: why there is no
+	 * new segment. */
+	int status;
 };
 
 /* Takes a record, in order; its body is borrowed for the call. Returns 0, or an error that ends the
@@ -57,6 +61,7 @@ struct spokei_log_options {
 	uint64_t wall_ns;
 	uint32_t segment_size; /* bytes; 0: SPOKEI_LOG_SEGMENT */
 	bool salvages;         /* reads on after damage */
+	bool appends;          /* goes on in the last segment, if it is whole and has room */
 	spokei_log_take_fn take;
 	void *arg;
 };
@@ -71,9 +76,9 @@ SPOKE_MUST_USE int spokei_log_lock(struct spokei_journal_log *log, const struct 
  * Reads the records that count, and begins a new segment. The log is locked. Returns 0, also if
  * there is no room for a segment: the log is broken then, and spokei_log_restart() tries again;
  * SPOKE_ECORRUPT: damaged, and `salvages` is not set; SPOKE_EUNSUPPORTED: of a newer version;
- * SPOKE_EINVAL: a segment belongs to another journal, or is none; SPOKE_ESYSTEM: see the report;
- * SPOKE_ENOMEM; or the error of take(). After an error the log is closed, and no record was
- * changed.
+ * SPOKE_EINVAL: a segment belongs to another journal, or is none; SPOKE_ESYSTEM: see the report
+ * (-ELOOP: a segment is a symbolic link); SPOKE_ENOMEM; or the error of take(). After an error the
+ * log is still locked, no file was changed, and this may be called again.
  */
 SPOKE_MUST_USE int spokei_log_open(struct spokei_journal_log *log,
 				   const struct spokei_log_options *options,

@@ -105,6 +105,27 @@ bool spokei_segment_is_blank(const void *bytes, size_t len)
 	return is_zero(bytes, len);
 }
 
+void spokei_segment_guess(const unsigned char *head, struct spokei_segment *ret)
+{
+	*ret = (struct spokei_segment){
+		.number = get32(head + 8),
+		.previous_end = get32(head + 12),
+		.wall_ns = get64(head + 32),
+		.consumer = get64(head + 40),
+	};
+	memcpy(ret->journal, head + 16, SPOKEI_JOURNAL_ID);
+}
+
+/* Is this a head of our version, but for the bytes of the version? */
+static bool is_ours(const struct spokei_crc *crc, const unsigned char *head)
+{
+	static const unsigned char version[2] = { SPOKEI_JOURNAL_VERSION };
+	uint32_t sum = spokei_crc_add(crc, 0, head, sizeof(magic));
+
+	sum = spokei_crc_add(crc, sum, version, sizeof(version));
+	return get32(head + HEAD_SUM) == spokei_crc_add(crc, sum, head + 8, HEAD_SUM - 8);
+}
+
 int spokei_segment_read(const struct spokei_crc *crc, const void *bytes, size_t len,
 			struct spokei_segment *ret)
 {
@@ -116,17 +137,11 @@ int spokei_segment_read(const struct spokei_crc *crc, const void *bytes, size_t 
 	if (memcmp(head, magic, sizeof(magic)) != 0)
 		return SPOKE_EINVAL;
 	version = head[6] | (uint32_t)head[7] << 8;
-	if (version > SPOKEI_JOURNAL_VERSION)
+	if (version > SPOKEI_JOURNAL_VERSION && !is_ours(crc, head))
 		return SPOKE_EUNSUPPORTED;
-	if (version == 0 || get32(head + HEAD_SUM) != spokei_crc_add(crc, 0, head, HEAD_SUM))
+	if (version != SPOKEI_JOURNAL_VERSION || !is_ours(crc, head))
 		return SPOKE_ECORRUPT;
-	*ret = (struct spokei_segment){
-		.number = get32(head + 8),
-		.previous_end = get32(head + 12),
-		.wall_ns = get64(head + 32),
-		.consumer = get64(head + 40),
-	};
-	memcpy(ret->journal, head + 16, SPOKEI_JOURNAL_ID);
+	spokei_segment_guess(head, ret);
 	return ret->number == 0 ? SPOKE_ECORRUPT : SPOKE_OK;
 }
 

@@ -52,9 +52,12 @@ bool spokei_segment_is_blank(const void *bytes, size_t len);
 
 /* Reads the head. Returns 0; SPOKE_ETRUNCATED: the head is missing or all zero, because its
  * segment was never finished; SPOKE_EINVAL: no segment of a journal; SPOKE_EUNSUPPORTED: of a newer
- * version; SPOKE_ECORRUPT: damaged. */
+ * version; SPOKE_ECORRUPT: damaged, be it in the version. */
 SPOKE_MUST_USE int spokei_segment_read(const struct spokei_crc *crc, const void *bytes, size_t len,
 				       struct spokei_segment *ret);
+
+/* Reads the number of the journal, and the consumer, from a damaged head, without a check. */
+void spokei_segment_guess(const unsigned char *head, struct spokei_segment *ret);
 
 /* --- records */
 

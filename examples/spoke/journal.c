@@ -19,6 +19,7 @@
 #define NS_PER_S UINT64_C(1000000000)
 #define NAME_TEXT 256u
 #define TIME_TEXT 32u
+#define NUMBER_TEXT 17u
 #define ARGS_TEXT 1024u
 
 enum {
@@ -36,7 +37,8 @@ static const struct usage usage = {
 		"Shows and changes the tickets in a journal: the failback calls of a consumer "
 		"that\n"
 		"wait for their next attempt, in the folder that it has as its option `journal`.\n"
-		"ID is the number of a ticket, or the 32 digits of its spoke.id.\n"
+		"ID has the 16 digits of a ticket, as in lists and events, or the 32 of its "
+		"spoke.id.\n"
 		"\n"
 		"  list      one line per ticket (default)\n"
 		"  show ID   one ticket with its arguments\n"
@@ -54,7 +56,7 @@ static const struct usage usage = {
 	.count = sizeof(rows) / sizeof(rows[0]),
 	.examples = "  spoke journal /var/lib/shop/journal\n"
 		    "  spoke journal /var/lib/shop/journal export >tickets.jsonl\n"
-		    "  spoke journal /var/lib/shop/journal drop 17",
+		    "  spoke journal /var/lib/shop/journal drop 5d2ab0c1f0447e19",
 };
 
 enum action {
@@ -91,14 +93,18 @@ struct inspector {
 
 /* --- tickets */
 
+/* Prints the number of a ticket as events have it: the last half of its spoke.id. */
+static const char *print_number(uint64_t number, char text[NUMBER_TEXT])
+{
+	(void)snprintf(text, NUMBER_TEXT, "%016" PRIx64, number);
+	return text;
+}
+
 static bool is_meant(const struct inspector *inspector, const struct spoke_journal_ticket *ticket)
 {
-	char number[TIME_TEXT];
+	char number[NUMBER_TEXT];
 
-	if (!inspector->id)
-		return true;
-	(void)snprintf(number, sizeof(number), "%" PRIu64, ticket->number);
-	return strcmp(inspector->id, number) == 0 ||
+	return !inspector->id || strcmp(inspector->id, print_number(ticket->number, number)) == 0 ||
 	       (*ticket->id && strcmp(inspector->id, ticket->id) == 0);
 }
 
@@ -153,12 +159,13 @@ static void print_row(struct inspector *inspector, const struct spoke_journal_ti
 	char name[NAME_TEXT];
 	char age[TIME_TEXT];
 	char left[TIME_TEXT];
+	char number[NUMBER_TEXT];
 
 	if (!inspector->rows++)
-		printf("%s%20s %8s %9s %9s %9s %s%s\n", terminal_colour(TERMINAL_BOLD), "TICKET",
+		printf("%s%16s %8s %9s %9s %9s %s%s\n", terminal_colour(TERMINAL_BOLD), "TICKET",
 		       "ATTEMPTS", "AGE", "LEFT", "BYTES", "METHOD",
 		       terminal_colour(TERMINAL_NORMAL));
-	printf("%20" PRIu64 " %8" PRIu32 " %9s %9s %9" PRIu32 " %s%s\n", ticket->number,
+	printf("%s %8" PRIu32 " %9s %9s %9" PRIu32 " %s%s\n", print_number(ticket->number, number),
 	       ticket->attempts, print_time(age_of(inspector, ticket), age),
 	       print_time(left_of(inspector, ticket), left), ticket->bytes,
 	       print_name(ticket, name), ticket->unsure && ticket->once ? " (may have run)" : "");
@@ -180,8 +187,9 @@ static void print_details(const struct inspector *inspector,
 	const struct spoke_span attachments = { ticket->attachments.data, ticket->attachments.len };
 	char text[TIME_TEXT];
 	char values[ARGS_TEXT];
+	char number[NUMBER_TEXT];
 
-	printf("%-12s %" PRIu64 "\n", "ticket", ticket->number);
+	printf("%-12s %s\n", "ticket", print_number(ticket->number, number));
 	if (*ticket->id)
 		printf("%-12s %s\n", "spoke.id", ticket->id);
 	print_line("service", ticket->service);
@@ -231,7 +239,10 @@ static void print_values(const char *name, struct spoke_span values)
 /* The same object for each action, so that a script can read them all. */
 static void print_json(const struct inspector *inspector, const struct spoke_journal_ticket *ticket)
 {
-	printf("{\"ticket\":%" PRIu64 ",\"id\":\"%s\"", ticket->number, ticket->id);
+	char number[NUMBER_TEXT];
+
+	printf("{\"ticket\":\"%s\",\"id\":\"%s\"", print_number(ticket->number, number),
+	       ticket->id);
 	print_text("service", ticket->service);
 	print_text("version", ticket->version);
 	print_text("group", ticket->group);
@@ -352,7 +363,9 @@ static int change(struct inspector *inspector)
 		       " records not understood\n",
 		       report.tickets, report.damaged, report.skipped);
 	} else {
-		printf("ticket %" PRIu64 ": %s\n", inspector->number,
+		char number[NUMBER_TEXT];
+
+		printf("ticket %s: %s\n", print_number(inspector->number, number),
 		       inspector->action == DROP
 			       ? "dropped"
 			       : "all attempts and its whole time again, from now on");

@@ -602,12 +602,12 @@ journal() {
 	await deferred "$work/errors"
 	run 0 '*demo.Orders.buy' '' journal "$work/journal"
 	run 0 '1 tickets of * bytes; a process has the journal open; no damage' '' journal "$work/journal" check
-	number=$("$spoke" journal "$work/journal" --json | sed 's/^{"ticket":\([0-9]*\),.*/\1/')
+	number=$("$spoke" journal "$work/journal" --json | sed 's/^{"ticket":"\([0-9a-f]*\)",.*/\1/')
 	run 1 '' '*: a process has the journal open; end it first' journal "$work/journal" drop "$number"
 	kill -KILL "$pid"
 	wait "$pid"
 	run 0 '*arguments    "shoes", 2*attempts     1 of *' '' journal "$work/journal" show "$number"
-	run 0 '{"ticket":'"$number"',*"arguments":\["shoes",2\],*"attempts":1,*' '' journal "$work/journal" export
+	run 0 '{"ticket":"'"$number"'",*"arguments":\["shoes",2\],*"attempts":1,*' '' journal "$work/journal" export
 	run 2 '' '*: no ticket 7777, or it is settled' journal "$work/journal" show 7777
 	run 0 "ticket $number: all attempts *" '' journal "$work/journal" retry "$number"
 	run 0 '*"attempts":0,*' '' journal "$work/journal" export

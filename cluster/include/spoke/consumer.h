@@ -148,7 +148,9 @@ struct spoke_consumer_options {
 	 */
 	const char *journal;
 	enum spoke_durability durability; /* "durability" in the file */
-	/* Called once, after the tickets of earlier processes were read; NULL: none. */
+	/* Called after the tickets of earlier processes were read; NULL: none. If the files could
+	 * not be read (ESYSTEM, ENOMEM), that is told first, and tried again every 10 s until this
+	 * is called once more. */
 	void (*recovered)(void *arg, const struct spoke_recovered *recovered);
 	void *recovered_arg;
 	uint32_t forks;                /* "forks", 2: providers that forking calls in parallel */

@@ -23,8 +23,9 @@ struct spoke_env;
 
 /* A ticket that is not settled. Borrowed for the callback. */
 struct spoke_journal_ticket {
-	uint64_t number; /* in this journal */
-	char id[33];     /* the attachment "spoke.id"; "": the call bears none */
+	uint64_t
+		number; /* in this journal; shown as 16 hexadecimal digits, the last ones of `id` */
+	char id[33];    /* the attachment "spoke.id"; "": the call bears none */
 	struct spoke_span service;
 	struct spoke_span version;
 	struct spoke_span group;

@@ -184,6 +184,61 @@ TEST(call_is_refused_if_the_journal_takes_too_long)
 	assert_int_equal(lives.recovered.tickets, 0);
 }
 
+TEST(call_waits_for_a_journal_that_is_read_until_its_deadline)
+{
+	const struct spokei_vfiles_harm slow = { .sync_is_slow = 1, .slow_ns = 30 * SECOND };
+	struct lives_call *call;
+
+	rig.provider_count = 1;
+	use("retry.period=100ms&retries=50&retry.deadline=5s");
+	lives_begin();
+	clusterrig_pass(10 * MS);
+	lives_kill();
+	spokei_vfiles_harm(rig.world.files, 1, &slow);
+	lives_begin();
+	call = lives_call();
+	clusterrig_pass(4900 * MS);
+	assert_int_equal(call->ends, 0);
+	clusterrig_pass(200 * MS);
+	assert_int_equal(call->ends, 1);
+	assert_true(call->error != SPOKE_EDEFERRED && call->error != SPOKE_OK);
+	spokei_vfiles_harm(rig.world.files, 1, NULL);
+	clusterrig_pass(100 * SECOND);
+	assert_int_equal(lives.recoveries, 1);
+	lives_kill();
+	lives_begin();
+	clusterrig_pass(SECOND);
+	assert_int_equal(lives.recovered.tickets, 0);
+}
+
+TEST(durability_without_a_journal_is_told)
+{
+	rig.provider_count = 1;
+	lives.options.journal = NULL;
+	lives_begin();
+	assert_int_equal(scene_events(lives.engine, "durability"), 0);
+	lives_kill();
+	lives.options.durability = SPOKE_DURABILITY_POWER;
+	lives_begin();
+	assert_int_equal(scene_events(lives.engine, "durability is not followed"), 1);
+}
+
+/* The memory of other calls has a limit of its own. */
+TEST(tickets_have_all_the_memory_of_their_own_limit)
+{
+	const size_t taken = (size_t)300 << 20;
+
+	rig.provider_count = 1;
+	use("retry.period=100ms&retries=50&failback.bytes=1GiB");
+	lives_begin();
+	/* As if there were tickets of so many bytes. */
+	lives.echo->caller->kept += taken;
+	lives.echo->caller->retry.bytes += taken;
+	(void)lives_deferred();
+	lives.echo->caller->kept -= taken;
+	lives.echo->caller->retry.bytes -= taken;
+}
+
 TEST(failed_sync_is_not_trusted_later)
 {
 	rig.provider_count = 1;
@@ -586,7 +641,8 @@ TEST(missing_or_unwritable_folder_is_told)
 	assert_int_equal(lives_try(), SPOKE_ESYSTEM);
 	assert_int_equal(scene_events(lives.engine, "journal /var/j"), 1);
 	lives_kill();
-	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_OPEN_LOG, 2, -EACCES);
+	/* The lock has its file. */
+	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_OPEN_LOG, 3, -EACCES);
 	lives_begin();
 	clusterrig_pass(10 * MS);
 	/* Tickets of before go on; new ones are refused until there is a segment. */
@@ -595,7 +651,9 @@ TEST(missing_or_unwritable_folder_is_told)
 	refused = lives_call();
 	clusterrig_pass(2 * SECOND);
 	assert_int_equal(refused->ends, 1);
-	assert_true(refused->error != SPOKE_EDEFERRED);
+	assert_true(refused->error != SPOKE_EDEFERRED && refused->error != SPOKE_ELIMIT);
+	assert_non_null(
+		strstr(spoke_engine_why(lives.engine), "cannot be written: Permission denied"));
 	clusterrig_pass(10 * SECOND);
 	(void)lives_deferred();
 	lives_kill();

@@ -616,6 +616,81 @@ TEST(gathered_records_are_bounded)
 	halt();
 }
 
+TEST(journal_that_cannot_be_read_is_read_again)
+{
+	boot(17);
+	assert_int_equal(begin(), 0);
+	pass(10 * MS);
+	for (unsigned i = 0; i < 20; i++)
+		assert_int_equal(add(10), 0);
+	pass(10 * MS);
+	kill_process();
+	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_LIST, 2, -EIO);
+	assert_int_equal(begin(), 0);
+	assert_int_equal(add(10), 0);
+	pass(10 * MS);
+	assert_int_equal(rig.recoveries, 1);
+	assert_int_equal(rig.found.error, SPOKE_ESYSTEM);
+	assert_int_equal(rig.refused, 1);
+	assert_int_equal(add(10), SPOKE_ESYSTEM);
+	assert_int_equal(scene_events(rig.engine, "not used yet, and read again: Input/output"), 1);
+	pass(10 * SECOND);
+	assert_int_equal(rig.recoveries, 1);
+	assert_int_equal(add(10), SPOKE_ESYSTEM);
+	pass(10 * SECOND);
+	assert_int_equal(rig.recoveries, 2);
+	assert_int_equal(scene_events(rig.engine, "read again"), 1);
+	rig.recoveries = 1;
+	check_restored();
+	assert_int_equal(rig.restored, 20);
+	assert_int_equal(add(10), 0);
+	pass(10 * MS);
+	kill_process();
+	/* The refused one does not come back. */
+	assert_int_equal(begin(), 0);
+	pass(10 * MS);
+	check_restored();
+	assert_int_equal(rig.restored, 21);
+	end();
+	halt();
+}
+
+TEST(tickets_wait_for_as_long_as_the_journal_is_read)
+{
+	boot(18);
+	assert_int_equal(begin(), 0);
+	pass(10 * MS);
+	assert_int_equal(add(10), 0);
+	pass(10 * MS);
+	kill_process();
+	/* The reading ends with a sync of the last segment, and that of the new one. */
+	spokei_vfiles_harm(rig.world.files, 1,
+			   &(struct spokei_vfiles_harm){ .sync_is_slow = 1,
+							 .slow_ns = 2 * SECOND });
+	assert_int_equal(begin(), 0);
+	assert_int_equal(add(10), 0);
+	pass(SECOND);
+	assert_int_equal(rig.items[1].state, ADDED);
+	spokei_vfiles_harm(rig.world.files, 1, NULL);
+	pass(6 * SECOND);
+	assert_int_equal(rig.items[1].state, TOLD);
+	end();
+	halt();
+}
+
+TEST(full_disk_at_the_start_is_no_full_journal)
+{
+	boot(19);
+	spokei_vfiles_room(rig.world.files, 0);
+	assert_int_equal(begin(), 0);
+	for (unsigned i = 0; i < 200 && rig.recoveries == 0; i++)
+		pass(MS / 10);
+	assert_int_equal(add(10), SPOKE_ESYSTEM);
+	assert_int_equal(rig.journal.failure, -ENOSPC);
+	end();
+	halt();
+}
+
 TEST(restoring_goes_on_after_a_lack_of_memory)
 {
 	boot(9);

@@ -88,7 +88,12 @@ static int open_log(void)
 
 	memset(rig.book.found, 0, sizeof(rig.book.found));
 	rig.book.count = 0;
-	return error ? error : spokei_log_open(&rig.log, &rig.options, &rig.report);
+	if (error)
+		return error;
+	error = spokei_log_open(&rig.log, &rig.options, &rig.report);
+	if (error)
+		spokei_log_close(&rig.log, false);
+	return error;
 }
 
 static void put(struct spokei_buffer *out, unsigned ticket, size_t bytes)
@@ -376,6 +381,25 @@ TEST(damage_is_refused_with_its_place_or_salvaged)
 	halt();
 }
 
+/* Gives a segment the version after ours, with a good sum. */
+static void make_newer(const char *path)
+{
+	const struct spoke_env *env = &rig.process.env;
+	unsigned char head[SPOKEI_SEGMENT_HEAD];
+	uint32_t sum;
+	int fd;
+
+	memcpy(head, spokei_vfiles_get(rig.world.files, path), sizeof(head));
+	head[6] = SPOKEI_JOURNAL_VERSION + 1;
+	sum = spokei_crc_add(&rig.log.crc, 0, head, 60);
+	for (unsigned byte = 0; byte < 4; byte++)
+		head[60 + byte] = (unsigned char)(sum >> 8 * byte);
+	assert_int_equal(env->files->open_log(env->ctx, path, false, &fd), 0);
+	assert_int_equal(env->files->write_at(env->ctx, fd, 0, head, sizeof(head)), 0);
+	assert_int_equal(env->files->sync(env->ctx, fd), 0);
+	env->net->close(env->ctx, fd);
+}
+
 TEST(missing_or_foreign_segment_is_refused)
 {
 	boot(1);
@@ -392,10 +416,113 @@ TEST(missing_or_foreign_segment_is_refused)
 	assert_int_equal(open_log(), SPOKE_ECORRUPT);
 	assert_int_equal(rig.report.segment, 2);
 	assert_int_equal(segments(), 2);
-	spokei_vfiles_flip(rig.world.files, FOLDER "/00000003.spokej", 8 * 6);
-	spokei_vfiles_flip(rig.world.files, FOLDER "/00000003.spokej", 8 * 6 + 1);
+	make_newer(FOLDER "/00000003.spokej");
 	assert_int_equal(open_log(), SPOKE_EUNSUPPORTED);
 	assert_int_equal(segments(), 2);
+	rig.options.salvages = true;
+	assert_int_equal(open_log(), SPOKE_EUNSUPPORTED);
+	assert_int_equal(segments(), 2);
+	halt();
+}
+
+/* Makes segments of 64 KiB with two tickets each, the first ones of which are 0, 2 and 4. */
+static void make_three(void)
+{
+	boot(1);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(open_log(), 0);
+		assert_int_equal(write_tickets(2 * i, 2, 10, true), 0);
+		spokei_log_close(&rig.log, false);
+	}
+}
+
+TEST(segment_whose_head_is_damaged_is_salvaged)
+{
+	static const char *const names[] = { FOLDER "/00000001.spokej", FOLDER "/00000002.spokej",
+					     FOLDER "/00000003.spokej" };
+
+	make_three();
+	for (unsigned at = 0; at < LENGTH(names) * SPOKEI_SEGMENT_HEAD; at++) {
+		const char *name = names[at / SPOKEI_SEGMENT_HEAD];
+		const size_t bit = (size_t)8 * (at % SPOKEI_SEGMENT_HEAD) + at % 8;
+
+		spokei_vfiles_flip(rig.world.files, name, bit);
+		rig.options.salvages = false;
+		assert_true(open_log() != 0);
+		assert_int_equal(rig.report.segment, at / SPOKEI_SEGMENT_HEAD + 1);
+		assert_int_equal(segments(), 3);
+		rig.options.salvages = true;
+		assert_int_equal(open_log(), 0);
+		assert_int_equal(rig.report.damaged, 1);
+		assert_int_equal(rig.report.segment, at / SPOKEI_SEGMENT_HEAD + 1);
+		assert_nothing_lost();
+		assert_int_equal(rig.log.segment.number, 4);
+		spokei_log_close(&rig.log, false);
+		spokei_vfiles_remove(rig.world.files, FOLDER "/00000004.spokej");
+		spokei_vfiles_flip(rig.world.files, name, bit);
+	}
+	halt();
+}
+
+/* The number of the journal is in the damaged head itself. */
+TEST(damaged_head_of_the_only_segment_has_the_journal)
+{
+	for (unsigned at = 0; at < SPOKEI_SEGMENT_HEAD; at++) {
+		const bool is_hit = at >= 16 && at < 32;
+
+		boot(1);
+		assert_int_equal(open_log(), 0);
+		assert_int_equal(write_tickets(0, 2, 10, true), 0);
+		spokei_log_close(&rig.log, false);
+		spokei_vfiles_flip(rig.world.files, FOLDER "/00000001.spokej", (size_t)8 * at);
+		rig.options.salvages = true;
+		assert_int_equal(open_log(), 0);
+		assert_int_equal(rig.report.damaged, 1);
+		assert_int_equal(rig.book.count, is_hit ? 0 : 2);
+		spokei_log_close(&rig.log, false);
+		halt();
+	}
+}
+
+TEST(refused_start_changes_no_file)
+{
+	static const unsigned char zeros[SEGMENT];
+
+	make_three();
+	spokei_vfiles_put_bytes(rig.world.files, FOLDER "/00000004.spokej", zeros, sizeof(zeros));
+	spokei_vfiles_flip(rig.world.files, FOLDER "/00000001.spokej", 8 * (64 + 30));
+	assert_int_equal(open_log(), SPOKE_ECORRUPT);
+	assert_int_equal(segments(), 4);
+	spokei_vfiles_flip(rig.world.files, FOLDER "/00000001.spokej", 8 * (64 + 30));
+	make_newer(FOLDER "/00000003.spokej");
+	assert_int_equal(open_log(), SPOKE_EUNSUPPORTED);
+	assert_int_equal(segments(), 4);
+	halt();
+}
+
+TEST(log_that_appends_begins_no_segment_while_there_is_room)
+{
+	unsigned lives = 0;
+
+	make_three();
+	rig.options.appends = true;
+	rig.options.segment_size = 1024;
+	for (; segments() == 3; lives++) {
+		assert_int_equal(open_log(), 0);
+		assert_nothing_lost();
+		assert_int_equal(write_tickets(6 + lives, 1, 700, true), 0);
+		spokei_log_close(&rig.log, false);
+		lose_power();
+	}
+	assert_in_range(lives, 9, 12);
+	/* Behind a torn tail nothing is appended. */
+	spokei_vfiles_flip(rig.world.files, FOLDER "/00000004.spokej", 8 * 1000);
+	rig.book.durable[5 + lives] = false;
+	assert_int_equal(open_log(), 0);
+	assert_int_equal(rig.report.torn, 1);
+	assert_nothing_lost();
+	assert_int_equal(rig.log.segment.number, 5);
+	spokei_log_close(&rig.log, false);
 	halt();
 }
 
