@@ -12,6 +12,7 @@
 #include "core/engine/engine.h"
 #include "transport/conn/link.h"
 #include "transport/wire/message.h"
+#include "transport/wire/put.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +25,23 @@ static struct spokei_caller *caller_of(const struct spokei_retry_state *retry)
 static struct spokei_journalled *entry_of(struct spokei_journal_ticket *ticket)
 {
 	return spoke_container_of(ticket, struct spokei_journalled, ticket);
+}
+
+/* Makes the entry of a ticket with this record. */
+static struct spokei_journalled *new_entry(const struct spoke_env *env,
+					   const struct spokei_record_open *open)
+{
+	struct spokei_journalled *entry = spokei_alloc(env, 1, sizeof(*entry));
+
+	if (entry == NULL)
+		return NULL;
+	entry->begun_ns = open->begun_ns;
+	entry->lasts_ns = open->lasts_ns;
+	entry->period_ns = open->period_ns;
+	entry->retries = open->retries;
+	entry->flags = open->flags;
+	entry->unsure = open->tried.unsure;
+	return entry;
 }
 
 static void free_entry(struct spokei_retry_state *retry)
@@ -49,21 +67,6 @@ static struct spokei_record_tried tried_of(const struct spokei_retry_state *retr
 	};
 }
 
-static void put_half(unsigned char *at, uint64_t half)
-{
-	for (unsigned i = 0; i < 8; i++)
-		at[i] = (unsigned char)(half >> (56 - 8 * i));
-}
-
-static uint64_t get_half(const unsigned char *at)
-{
-	uint64_t half = 0;
-
-	for (unsigned i = 0; i < 8; i++)
-		half = half << 8 | at[i];
-	return half;
-}
-
 int spokei_journalled_put(struct spokei_journal_ticket *ticket, struct spokei_buffer *out)
 {
 	static const struct spoke_span any = { (const unsigned char *)"*", 1 };
@@ -87,8 +90,7 @@ int spokei_journalled_put(struct spokei_journal_ticket *ticket, struct spokei_bu
 		.tried = tried_of(retry, mark),
 	};
 
-	put_half(open.id, spokei_retry_state_id_half(retry));
-	put_half(open.id + 8, retry->id);
+	(void)spokei_put_64(spokei_put_64(open.id, spokei_retry_state_id_half(retry)), retry->id);
 	entry->unsure = open.tried.unsure;
 	return spokei_record_put_open(out, ticket->number, &open);
 }
@@ -167,6 +169,14 @@ bool spokei_journalled_begin(struct spokei_retry_state *retry)
 	const struct spoke_env *env = caller->engine->env;
 	uint64_t age_ns = spokei_retry_state_age(retry, caller->engine->begin_ns);
 	uint64_t wall_ns = env->wall(env->ctx);
+	const struct spokei_record_open open = {
+		.begun_ns = wall_ns > age_ns ? wall_ns - age_ns : 0,
+		.lasts_ns = retry->lasts_ns,
+		.period_ns = settings->period_ns,
+		.retries = spokei_settings_retries(settings, retry->args.policy),
+		.flags = (retry->args.one_way ? SPOKEI_RECORD_ONE_WAY : 0) |
+			 (settings->once && !settings->idempotent ? SPOKEI_RECORD_ONCE : 0),
+	};
 	struct spokei_journalled *entry;
 	int error = SPOKE_ENOMEM;
 
@@ -174,15 +184,9 @@ bool spokei_journalled_begin(struct spokei_retry_state *retry)
 	 * with. */
 	if (retry->id == 0 || spokei_retry_state_is_leased(retry))
 		return true;
-	entry = spokei_alloc(env, 1, sizeof(*entry));
+	entry = new_entry(env, &open);
 	if (entry) {
 		entry->retry = retry;
-		entry->begun_ns = wall_ns > age_ns ? wall_ns - age_ns : 0;
-		entry->lasts_ns = retry->lasts_ns;
-		entry->period_ns = settings->period_ns;
-		entry->retries = spokei_settings_retries(settings, retry->args.policy);
-		entry->flags = (retry->args.one_way ? SPOKEI_RECORD_ONE_WAY : 0) |
-			       (settings->once && !settings->idempotent ? SPOKEI_RECORD_ONCE : 0);
 		error = spokei_journal_add(caller->journal, &entry->ticket, retry->id);
 	}
 	if (!error) {
@@ -338,22 +342,6 @@ static uint64_t pause_of(const struct spoke_env *env, uint64_t period_ns)
 	return period_ns ? dice % period_ns : 0;
 }
 
-static struct spokei_journalled *new_entry(const struct spoke_env *env,
-					   const struct spokei_record_open *open)
-{
-	struct spokei_journalled *entry = spokei_alloc(env, 1, sizeof(*entry));
-
-	if (entry == NULL)
-		return NULL;
-	entry->begun_ns = open->begun_ns;
-	entry->lasts_ns = open->lasts_ns;
-	entry->period_ns = open->period_ns;
-	entry->retries = open->retries;
-	entry->flags = open->flags;
-	entry->unsure = open->tried.unsure;
-	return entry;
-}
-
 /* Returns the state of a ticket now. */
 static struct spokei_retry_past past_of(const struct spoke_method *method,
 					const struct spokei_record_open *open)
@@ -362,8 +350,8 @@ static struct spokei_retry_past past_of(const struct spoke_method *method,
 	uint64_t wall_ns = env->wall(env->ctx);
 	uint64_t age_ns = wall_ns > open->begun_ns ? wall_ns - open->begun_ns : 0;
 	struct spokei_retry_past past = {
-		.id_half = get_half(open->id),
-		.id = get_half(open->id + 8),
+		.id_half = spokei_get_64(open->id),
+		.id = spokei_get_64(open->id + 8),
 		.earlier_ns = age_ns,
 		.left_ns = open->lasts_ns > age_ns ? open->lasts_ns - age_ns : 0,
 		.attempts = open->tried.attempts,

@@ -10,6 +10,16 @@
 
 struct lives lives;
 
+static void free_if(enum lives_frees here)
+{
+	struct spoke_consumer *consumer = lives.consumer;
+
+	if (lives.frees != here)
+		return;
+	lives.consumer = NULL;
+	spoke_consumer_free(consumer);
+}
+
 static void settled(void *arg, const struct spoke_ticket_result *how)
 {
 	struct lives_call *call = NULL;
@@ -31,6 +41,7 @@ static void settled(void *arg, const struct spoke_ticket_result *how)
 	call->settlement = how->settlement;
 	call->settled_error = how->result->error;
 	lives.settled++;
+	free_if(LIVES_FREE_IN_SETTLED);
 }
 
 static void recovered(void *arg, const struct spoke_recovered *what)
@@ -38,6 +49,7 @@ static void recovered(void *arg, const struct spoke_recovered *what)
 	(void)arg;
 	lives.recovered = *what;
 	lives.recoveries++;
+	free_if(LIVES_FREE_IN_RECOVERED);
 }
 
 static void done(void *arg, const struct spoke_result *result)

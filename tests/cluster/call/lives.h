@@ -27,6 +27,13 @@ struct lives_call {
 	uint64_t lasted_ns;
 };
 
+/* A callback that frees the consumer. */
+enum lives_frees {
+	LIVES_FREE_NOWHERE,
+	LIVES_FREE_IN_RECOVERED,
+	LIVES_FREE_IN_SETTLED,
+};
+
 struct lives {
 	struct spokei_world_process process;
 	struct spoke_engine *engine; /* NULL: the process is dead */
@@ -42,6 +49,7 @@ struct lives {
 	struct spoke_method_options method;
 	char query[160]; /* of the URL */
 	bool lacks_method;
+	enum lives_frees frees;
 	uint64_t ahead_ns; /* lead of the clock that counts while the machine sleeps, and of the
 			      wall's */
 	uint64_t fail_at;  /* the allocation that fails in a life, counted from 1; 0: none */

@@ -15,20 +15,33 @@
 #include <stdio.h>
 #include <string.h>
 
-FIXTURE(lives_set_up, lives_tear_down);
-
 #define rig clusterrig
+
+static int set_up(void **state)
+{
+	int error = lives_set_up(state);
+
+	rig.provider_count = 1;
+	return error;
+}
+
+FIXTURE(set_up, lives_tear_down);
 
 static void use(const char *query)
 {
 	(void)snprintf(lives.query, sizeof(lives.query), "cluster=failback&%s", query);
 }
 
+static void forget_calls(void)
+{
+	lives.count = 0;
+	memset(lives.calls, 0, sizeof(lives.calls));
+}
+
 TEST(ticket_goes_on_in_the_next_process)
 {
 	struct lives_call *call;
 
-	rig.provider_count = 1;
 	lives_begin();
 	call = lives_deferred();
 	clusterrig_pass(250 * MS);
@@ -54,7 +67,6 @@ TEST(ticket_goes_on_in_the_next_process)
 
 TEST(attempts_in_all_processes_bear_one_id)
 {
-	rig.provider_count = 1;
 	clusterrig_start(0);
 	rig.providers[0].manner = RIG_SILENT;
 	use("retry.period=100ms&retries=50&timeout=50ms");
@@ -76,11 +88,9 @@ TEST(no_ticket_is_lost_wherever_a_process_ends)
 	unsigned cut = 0;
 	bool over = false;
 
-	rig.provider_count = 1;
 	for (; !over; cut++) {
 		spokei_vfiles_cut(rig.world.files, cut);
-		lives.count = 0;
-		memset(lives.calls, 0, sizeof(lives.calls));
+		forget_calls();
 		(void)lives_try();
 		for (unsigned i = 0; lives.consumer && i < 5; i++) {
 			(void)lives_call();
@@ -103,13 +113,11 @@ static void lose_power_at_each_step(bool slowly)
 	unsigned cut = 0;
 	bool over = false;
 
-	rig.provider_count = 1;
 	lives.options.durability = SPOKE_DURABILITY_POWER;
 	for (; !over; cut++) {
 		spokei_vfiles_harm(rig.world.files, cut + 1, NULL);
 		spokei_vfiles_cut(rig.world.files, cut);
-		lives.count = 0;
-		memset(lives.calls, 0, sizeof(lives.calls));
+		forget_calls();
 		(void)lives_try();
 		for (unsigned i = 0; lives.consumer && i < 6; i++) {
 			(void)lives_call();
@@ -143,7 +151,6 @@ TEST(ticket_is_told_once_it_is_durable)
 {
 	struct lives_call *call;
 
-	rig.provider_count = 1;
 	lives.options.durability = SPOKE_DURABILITY_POWER;
 	lives_begin();
 	clusterrig_pass(10 * MS);
@@ -160,7 +167,6 @@ TEST(call_is_refused_if_the_journal_takes_too_long)
 {
 	struct lives_call *call;
 
-	rig.provider_count = 1;
 	use("retry.period=5s&retries=3");
 	lives.options.durability = SPOKE_DURABILITY_POWER;
 	lives_begin();
@@ -189,7 +195,6 @@ TEST(call_waits_for_a_journal_that_is_read_until_its_deadline)
 	const struct spokei_vfiles_harm slow = { .sync_is_slow = 1, .slow_ns = 30 * SECOND };
 	struct lives_call *call;
 
-	rig.provider_count = 1;
 	use("retry.period=100ms&retries=50&retry.deadline=5s");
 	lives_begin();
 	clusterrig_pass(10 * MS);
@@ -213,7 +218,6 @@ TEST(call_waits_for_a_journal_that_is_read_until_its_deadline)
 
 TEST(durability_without_a_journal_is_told)
 {
-	rig.provider_count = 1;
 	lives.options.journal = NULL;
 	lives_begin();
 	assert_int_equal(scene_events(lives.engine, "durability"), 0);
@@ -228,7 +232,6 @@ TEST(tickets_have_all_the_memory_of_their_own_limit)
 {
 	const size_t taken = (size_t)300 << 20;
 
-	rig.provider_count = 1;
 	use("retry.period=100ms&retries=50&failback.bytes=1GiB");
 	lives_begin();
 	/* As if there were tickets of so many bytes. */
@@ -241,13 +244,11 @@ TEST(tickets_have_all_the_memory_of_their_own_limit)
 
 TEST(failed_sync_is_not_trusted_later)
 {
-	rig.provider_count = 1;
 	use("retry.period=5s&retries=3");
 	lives.options.durability = SPOKE_DURABILITY_POWER;
 	for (unsigned seed = 1; seed < 20; seed++) {
 		spokei_vfiles_harm(rig.world.files, seed, NULL);
-		lives.count = 0;
-		memset(lives.calls, 0, sizeof(lives.calls));
+		forget_calls();
 		lives_begin();
 		(void)lives_deferred();
 		spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_SYNC, 1, -EIO);
@@ -269,7 +270,6 @@ TEST(calls_are_refused_while_the_journal_cannot_be_written)
 {
 	struct lives_call *call;
 
-	rig.provider_count = 1;
 	use("retry.period=5s&retries=3");
 	lives_begin();
 	(void)lives_deferred();
@@ -296,7 +296,6 @@ TEST(ticket_is_settled_although_the_disk_is_full)
 	struct lives_call *call;
 	unsigned taken = 0;
 
-	rig.provider_count = 1;
 	use("retry.period=5s&retries=3&failback.tasks=400");
 	spokei_vfiles_room(rig.world.files, 4u << 20); /* for one segment */
 	lives_begin();
@@ -326,7 +325,6 @@ TEST(second_consumer_of_a_journal_is_refused)
 	struct spoke_consumer_options options = lives.options;
 	struct spoke_consumer *other;
 
-	rig.provider_count = 1;
 	lives_begin();
 	options.url = "dubbo://127.0.0.1:20880/demo.Echo";
 	assert_int_equal(spoke_consumer_new(lives.engine, &options, &other), SPOKE_EEXIST);
@@ -339,7 +337,6 @@ TEST(consumer_that_is_freed_keeps_its_tickets)
 {
 	struct lives_call *call;
 
-	rig.provider_count = 1;
 	lives_begin();
 	call = lives_deferred();
 	spoke_consumer_free(lives.consumer);
@@ -354,11 +351,55 @@ TEST(consumer_that_is_freed_keeps_its_tickets)
 	assert_int_equal(call->settlement, SPOKE_TICKET_SUCCESS);
 }
 
+/* A consumer is freed in a callback that tells of earlier processes: the tickets that are left go
+ * on in the next process. */
+static void free_inside(enum lives_frees where)
+{
+	(void)lives_deferred();
+	(void)lives_deferred();
+	lives_kill();
+	clusterrig_start(0);
+	lives.frees = where;
+	lives_begin();
+	clusterrig_pass(5 * SECOND);
+	assert_null(lives.consumer);
+	assert_int_equal(lives.recoveries, 1);
+	assert_int_equal(lives.recovered.tickets, 2);
+}
+
+TEST(consumer_that_is_freed_inside_recovered_keeps_its_tickets)
+{
+	lives_begin();
+	free_inside(LIVES_FREE_IN_RECOVERED);
+	assert_int_equal(lives.settled, 0);
+	assert_int_equal(rig.runs, 0);
+	lives_kill();
+	lives.frees = LIVES_FREE_NOWHERE;
+	lives_begin();
+	clusterrig_pass(5 * SECOND);
+	assert_int_equal(lives.recovered.tickets, 2);
+	lives_check_book();
+}
+
+TEST(consumer_that_is_freed_inside_settled_keeps_its_others)
+{
+	use("retry.period=2s&retries=50");
+	lives_begin();
+	free_inside(LIVES_FREE_IN_SETTLED);
+	assert_int_equal(lives.settled, 1);
+	lives_kill();
+	lives.frees = LIVES_FREE_NOWHERE;
+	lives_begin();
+	clusterrig_pass(5 * SECOND);
+	assert_int_equal(lives.recovered.tickets, 1);
+	assert_int_equal(rig.runs, 2);
+	lives_check_book();
+}
+
 TEST(deadline_is_one_of_wall_time)
 {
 	struct lives_call *call;
 
-	rig.provider_count = 1;
 	use("retry.period=1s&retries=50&retry.deadline=10s");
 	lives_begin();
 	call = lives_deferred();
@@ -379,7 +420,6 @@ TEST(ticket_whose_deadline_has_passed_is_expired)
 {
 	struct lives_call *call;
 
-	rig.provider_count = 1;
 	use("retry.period=1s&retries=50&retry.deadline=10s");
 	lives_begin();
 	call = lives_deferred();
@@ -398,7 +438,6 @@ TEST(request_that_must_not_run_twice_is_not_sent_again)
 {
 	struct lives_call *call;
 
-	rig.provider_count = 1;
 	lives.method.once = true;
 	use("retry.period=100ms&retries=50&timeout=10s&retry.deadline=60s");
 	lives_begin();
@@ -419,7 +458,6 @@ TEST(request_that_must_not_run_twice_goes_on_if_it_has_not_run)
 {
 	struct lives_call *call;
 
-	rig.provider_count = 1;
 	lives.method.once = true;
 	lives_begin();
 	call = lives_deferred();
@@ -436,7 +474,6 @@ TEST(next_process_knows_what_must_not_run_twice)
 {
 	struct lives_call *call;
 
-	rig.provider_count = 1;
 	lives.method.once = true;
 	use("retry.period=100ms&retries=50&timeout=500ms&retry.deadline=60s");
 	lives_begin();
@@ -455,7 +492,6 @@ TEST(attempts_go_on_although_a_full_disk_cannot_take_their_number)
 {
 	struct lives_call *call;
 
-	rig.provider_count = 1;
 	use("retry.period=10ms&retries=100&retry.deadline=60s");
 	lives_begin();
 	call = lives_deferred();
@@ -473,7 +509,6 @@ TEST(request_that_may_have_run_ends_as_unknown_without_a_repeat)
 {
 	struct lives_call *call;
 
-	rig.provider_count = 1;
 	lives.method.once = true;
 	use("retry.period=100ms&retries=50&timeout=500ms");
 	lives_begin();
@@ -511,7 +546,6 @@ TEST(ticket_goes_on_without_its_method_in_the_program)
 {
 	struct lives_call *call;
 
-	rig.provider_count = 1;
 	lives_begin();
 	call = lives_deferred();
 	lives_kill();
@@ -526,7 +560,6 @@ TEST(damaged_journal_is_refused_or_salvaged)
 {
 	struct lives_call *call;
 
-	rig.provider_count = 1;
 	lives.options.durability = SPOKE_DURABILITY_POWER;
 	lives_begin();
 	(void)lives_deferred();
@@ -554,7 +587,6 @@ TEST(damaged_journal_is_refused_or_salvaged)
 
 TEST(many_tickets_are_spread_over_the_period)
 {
-	rig.provider_count = 1;
 	use("retry.period=1s&retries=50&failback.tasks=400");
 	lives_begin();
 	for (unsigned i = 0; i < 300; i++)
@@ -573,7 +605,6 @@ TEST(many_tickets_are_spread_over_the_period)
 
 TEST(recovery_that_is_interrupted_again_and_again_loses_nothing)
 {
-	rig.provider_count = 1;
 	use("retry.period=5s&retries=50&failback.tasks=400");
 	lives.options.durability = SPOKE_DURABILITY_POWER;
 	lives_begin();
@@ -601,7 +632,6 @@ static struct lives_call *live_through_a_jump(int64_t jump_ns)
 {
 	struct lives_call *call;
 
-	rig.provider_count = 1;
 	use("retry.period=1s&retries=100&retry.deadline=10s");
 	lives_begin();
 	call = lives_deferred();
@@ -636,7 +666,6 @@ TEST(missing_or_unwritable_folder_is_told)
 {
 	const struct lives_call *refused;
 
-	rig.provider_count = 1;
 	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_LOCK, 1, -ENOENT);
 	assert_int_equal(lives_try(), SPOKE_ESYSTEM);
 	assert_int_equal(scene_events(lives.engine, "journal /var/j"), 1);
@@ -670,7 +699,6 @@ TEST(tickets_are_taken_in_memory_if_the_journal_is_optional)
 {
 	struct lives_call *call;
 
-	rig.provider_count = 1;
 	use("retry.period=100ms&retries=50&journal.broken=volatile");
 	lives_begin();
 	(void)lives_deferred();
@@ -690,8 +718,7 @@ static bool live_with_failing_allocation(uint64_t in_first, uint64_t in_second)
 	bool failed;
 
 	spokei_vfiles_harm(rig.world.files, 1, NULL);
-	lives.count = 0;
-	memset(lives.calls, 0, sizeof(lives.calls));
+	forget_calls();
 	lives.fail_at = in_first;
 	if (lives_try() == 0) {
 		for (unsigned i = 0; i < 3; i++) {
@@ -721,7 +748,6 @@ TEST(no_ticket_is_lost_whichever_allocation_fails)
 {
 	uint64_t at = 1;
 
-	rig.provider_count = 1;
 	use("retry.period=50ms&retries=50");
 	while (live_with_failing_allocation(at, 0))
 		at++;
