@@ -10,7 +10,6 @@
 #include "cluster/consumer/settings.h"
 #include "core/base/env.h"
 #include "core/base/siphash.h"
-#include "core/base/status.h"
 #include "core/engine/engine.h"
 
 #include <spoke/consumer.h>
@@ -114,6 +113,9 @@ static int restore(void *arg, const struct spokei_replay_ticket *ticket)
 	bool expired = false;
 	int error = consumer->caller->closed ? SPOKE_ECLOSED : SPOKE_OK;
 
+	/* The folder is that of a provider. */
+	if (ticket->kind != SPOKEI_RECORD_OPEN)
+		return SPOKE_EINVAL;
 	if (!error)
 		error = find_method(consumer, &ticket->open, &method);
 	if (!error)
@@ -172,23 +174,6 @@ static const struct spokei_journal_up up = {
 
 /* --- its life */
 
-static void report_unusable(const struct spoke_consumer *consumer, int error, int status)
-{
-	const char *folder = consumer->settings->journal.folder;
-	char text[SPOKEI_STATUS_TEXT];
-
-	if (error == SPOKE_EEXIST) {
-		spokei_event(
-			consumer->engine, error,
-			"journal %.96s: in use by another consumer, of this process or another "
-			"one; each needs a folder of its own",
-			folder);
-	} else {
-		spokei_event(consumer->engine, error, "journal %.96s: %s", folder,
-			     status ? spokei_status_text(status, text) : spoke_strerror(error));
-	}
-}
-
 /* Tickets of a consumer without a journal survive nothing: tells a user who has asked for more. */
 static void check_durability(const struct spoke_consumer *consumer)
 {
@@ -220,7 +205,6 @@ int spokei_consumer_journal_begin(struct spoke_consumer *consumer)
 		.salvages = settings->salvages,
 		.consumer = spokei_siphash(key, service, strlen(service)),
 	};
-	int status = 0;
 	int error;
 
 	if (settings->folder == NULL || *settings->folder == '\0') {
@@ -231,10 +215,8 @@ int spokei_consumer_journal_begin(struct spoke_consumer *consumer)
 	if (journal == NULL)
 		return SPOKE_ENOMEM;
 	journal->consumer = consumer;
-	error = spokei_journal_begin(&journal->journal, consumer->engine, &options, &up, journal,
-				     &status);
+	error = spokei_journal_begin(&journal->journal, consumer->engine, &options, &up, journal);
 	if (error) {
-		report_unusable(consumer, error, status);
 		spokei_free(env, journal, 1, sizeof(*journal));
 		return error;
 	}

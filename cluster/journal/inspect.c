@@ -186,7 +186,34 @@ static int read_journal(struct inspection *inspection)
 	return error;
 }
 
-static struct spoke_journal_ticket ticket_of(const struct spokei_replay_ticket *of)
+static struct spoke_journal_ticket answer_of(const struct spokei_replay_ticket *of)
+{
+	const struct spokei_record_answer *answer = &of->answer;
+	struct spoke_journal_ticket ticket = {
+		.number = of->number,
+		.service = answer->service,
+		.version = answer->version,
+		.group = answer->group,
+		.method = answer->method,
+		.attachments = { answer->attachments.data, answer->attachments.len },
+		.begun_ns = answer->ended_ns,
+		.lasts_ns = answer->keeps_ns,
+		.segment = of->segment,
+		.bytes = of->record,
+		.is_answer = true,
+		.dropped = answer->dropped,
+		.error = (int)answer->error,
+		.error_code = (int32_t)answer->error_code,
+		.error_text = answer->text,
+		.value = { answer->value.data, answer->value.len },
+	};
+
+	(void)snprintf(ticket.id, sizeof(ticket.id), "%.*s", (int)answer->id.len,
+		       (const char *)answer->id.data);
+	return ticket;
+}
+
+static struct spoke_journal_ticket call_of(const struct spokei_replay_ticket *of)
 {
 	static const unsigned char none[SPOKEI_RECORD_ID];
 	const struct spokei_record_open *open = &of->open;
@@ -234,8 +261,11 @@ int spoke_journal_read(const struct spoke_env *env, const char *folder,
 		ret_report->used = is_used(&inspection);
 		note(&inspection);
 		for (struct spoke_list *node = all->next; each && node != all; node = node->next) {
-			const struct spoke_journal_ticket ticket = ticket_of(
-				spoke_container_of(node, struct spokei_replay_ticket, node));
+			const struct spokei_replay_ticket *of =
+				spoke_container_of(node, struct spokei_replay_ticket, node);
+			const struct spoke_journal_ticket ticket = of->kind == SPOKEI_RECORD_ANSWER
+									   ? answer_of(of)
+									   : call_of(of);
 
 			each(arg, &ticket);
 		}
@@ -260,6 +290,14 @@ static int write_out(struct spokei_journal_log *log, struct spokei_buffer *recor
 	return status;
 }
 
+/* Appends the present state of a ticket. Returns as spokei_record_put_open(). */
+static int put_whole(struct spokei_buffer *out, const struct spokei_replay_ticket *ticket)
+{
+	return ticket->kind == SPOKEI_RECORD_ANSWER
+		       ? spokei_record_put_answer(out, ticket->number, &ticket->answer)
+		       : spokei_record_put_open(out, ticket->number, &ticket->open);
+}
+
 /* Appends the record of the change of one ticket. Returns as spokei_record_put_open(). */
 static int put_change(const struct inspection *inspection, struct spokei_replay_ticket *ticket,
 		      enum spoke_journal_change change, struct spokei_buffer *out)
@@ -268,9 +306,14 @@ static int put_change(const struct inspection *inspection, struct spokei_replay_
 
 	if (change == SPOKE_JOURNAL_DROP)
 		return spokei_record_put_ended(out, ticket->number, SPOKE_TICKET_CANCELLED);
+	if (ticket->kind == SPOKEI_RECORD_ANSWER) {
+		(void)snprintf(inspection->report->why, sizeof(inspection->report->why),
+			       "this is the answer to a request, which has run");
+		return SPOKE_EINVAL;
+	}
 	ticket->open.begun_ns = env->wall(env->ctx);
 	ticket->open.tried = (struct spokei_record_tried){ .attempts = 0 };
-	return spokei_record_put_open(out, ticket->number, &ticket->open);
+	return put_whole(out, ticket);
 }
 
 /* Writes all tickets anew, and removes the files before. *ret_status: a negative errno. */
@@ -286,7 +329,7 @@ static int write_anew(struct inspection *inspection, struct spokei_journal_log *
 		const struct spokei_replay_ticket *ticket =
 			spoke_container_of(node, struct spokei_replay_ticket, node);
 
-		error = spokei_record_put_open(records, ticket->number, &ticket->open);
+		error = put_whole(records, ticket);
 		if (!error && spokei_buffer_len(records) >= WRITE_AT_ONCE)
 			*ret_status = write_out(log, records, false);
 	}

@@ -252,7 +252,7 @@ static bool needs_move(struct spokei_journal *journal)
 	       (is_too_large(journal) && first_needed(journal) < journal->log.segment.number);
 }
 
-/* Appends a ticket's OPEN, and notes it. */
+/* Appends the record of a ticket, and notes it. */
 static int put_open(struct spokei_journal *journal, struct spokei_journal_ticket *ticket)
 {
 	size_t before = spokei_buffer_len(&journal->gathered);
@@ -603,6 +603,7 @@ static void opened(struct spokei_journal *journal)
 			     (unsigned)journal->found.log.offset);
 	}
 	journal->found.skipped = journal->replay.skipped;
+	memcpy(journal->found.journal, journal->log.segment.journal, SPOKEI_JOURNAL_ID);
 	if (journal->found.log.damaged || journal->found.skipped) {
 		spokei_event(journal->engine, SPOKE_ECORRUPT,
 			     "journal %.96s: damaged at byte %u of %08u.spokej; the records there "
@@ -662,11 +663,29 @@ static void again_due(struct spoke_alarm *alarm)
 	kick(journal);
 }
 
+static int refuse_folder(const struct spokei_journal *journal, int error, int status)
+{
+	const char *folder = journal->options.folder;
+	char text[SPOKEI_STATUS_TEXT];
+
+	if (error == SPOKE_EEXIST) {
+		spokei_event(journal->engine, error,
+			     "journal %.96s: in use by another process, or by another consumer or "
+			     "provider of this one; each needs a folder of its own",
+			     folder);
+	} else {
+		spokei_event(journal->engine, error, "journal %.96s: %s", folder,
+			     status ? spokei_status_text(status, text) : spoke_strerror(error));
+	}
+	return error;
+}
+
 int spokei_journal_begin(struct spokei_journal *journal, struct spoke_engine *engine,
 			 const struct spokei_journal_options *options,
-			 const struct spokei_journal_up *up, void *arg, int *ret_status)
+			 const struct spokei_journal_up *up, void *arg)
 {
 	const struct spoke_env *env = engine->env;
+	int status = 0;
 	int error;
 
 	*journal = (struct spokei_journal){
@@ -681,12 +700,12 @@ int spokei_journal_begin(struct spokei_journal *journal, struct spoke_engine *en
 		.settle.run = settle,
 		.go_on.run = go_on,
 	};
-	*ret_status = 0;
-	if (env->files->open_log == NULL)
-		return SPOKE_EUNSUPPORTED;
-	error = spokei_log_lock(&journal->log, env, options->folder, ret_status);
+	if (options->gather_max == 0)
+		journal->options.gather_max = SPOKEI_JOURNAL_GATHER_MAX;
+	error = env->files->open_log ? spokei_log_lock(&journal->log, env, options->folder, &status)
+				     : SPOKE_EUNSUPPORTED;
 	if (error)
-		return error;
+		return refuse_folder(journal, error, status);
 	spokei_buffer_init(&journal->gathered, env, BUFFER_MAX);
 	spokei_buffer_init(&journal->flying, env, BUFFER_MAX);
 	spokei_buffer_init(&journal->places, env, BUFFER_MAX);
@@ -716,9 +735,12 @@ static bool has_room(const struct spokei_journal *journal, uint64_t bytes, uint6
 {
 	uint64_t used = spokei_buffer_len(&journal->gathered) + spokei_buffer_len(&journal->flying);
 
-	if (journal->stage == SPOKEI_JOURNAL_READING)
+	if (journal->stage == SPOKEI_JOURNAL_READING ||
+	    (journal->options.no_ends && !journal->full))
 		return true;
-	return used + bytes + tickets * SPOKEI_ENDED_SIZE <= journal->room;
+	if (!journal->options.no_ends)
+		bytes += tickets * SPOKEI_ENDED_SIZE;
+	return used + bytes <= journal->room;
 }
 
 /* Returns why no record can be gathered, or 0. */
@@ -726,8 +748,8 @@ static int check_gather(const struct spokei_journal *journal)
 {
 	if (journal->stage >= SPOKEI_JOURNAL_UNUSABLE || journal->closing || journal->broken)
 		return SPOKE_ESYSTEM;
-	return spokei_buffer_len(&journal->gathered) >= SPOKEI_JOURNAL_GATHER_MAX ? SPOKE_ELIMIT
-										  : SPOKE_OK;
+	return spokei_buffer_len(&journal->gathered) >= journal->options.gather_max ? SPOKE_ELIMIT
+										    : SPOKE_OK;
 }
 
 static bool is_over_max(const struct spokei_journal *journal)
@@ -737,15 +759,23 @@ static bool is_over_max(const struct spokei_journal *journal)
 	return journal->options.size_max && size > journal->options.size_max;
 }
 
+int spokei_journal_check(const struct spokei_journal *journal, size_t bytes)
+{
+	int error = check_gather(journal);
+
+	if (!error &&
+	    (is_over_max(journal) || !has_room(journal, bytes, (uint64_t)journal->count + 1)))
+		error = SPOKE_ELIMIT;
+	return error;
+}
+
 int spokei_journal_add(struct spokei_journal *journal, struct spokei_journal_ticket *ticket,
 		       uint64_t number)
 {
 	size_t before = spokei_buffer_len(&journal->gathered);
-	int error = check_gather(journal);
+	int error = spokei_journal_check(journal, 0);
 
 	*ticket = (struct spokei_journal_ticket){ .number = number };
-	if (!error && is_over_max(journal))
-		error = SPOKE_ELIMIT;
 	if (!error)
 		error = put_open(journal, ticket);
 	if (error)
@@ -808,6 +838,13 @@ static void leave(struct spokei_journal *journal, struct spokei_journal_ticket *
 		spokei_list_remove(&ticket->waiting);
 	journal->count--;
 	journal->live_bytes -= ticket->record;
+}
+
+void spokei_journal_forget(struct spokei_journal *journal, struct spokei_journal_ticket *ticket)
+{
+	leave(journal, ticket);
+	if (journal->stage < SPOKEI_JOURNAL_UNUSABLE)
+		kick(journal);
 }
 
 void spokei_journal_keep(struct spokei_journal *journal, struct spokei_journal_ticket *ticket)

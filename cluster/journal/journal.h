@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A journal of tickets on the engine's thread. Records of a turn are gathered in a buffer; when the
+ * A journal of tickets on the engine's thread: of a consumer's, or of the answers that a provider
+ * remembers. Records of a turn are gathered in a buffer; when the
  * turn ends, a thread of the pool writes them, at most one write at a time, while the next ones
  * gather. Once the disk has a record as asked, the owner of the ticket is called. The engine never
  * waits for the disk, unless it is being freed.
@@ -41,15 +42,16 @@ struct spokei_journal_ticket {
 
 /* The findings of the reading at the start. */
 struct spokei_journal_found {
-	int error;        /* SPOKE_OK, or why the journal is not used */
-	uint32_t skipped; /* records that could not be understood */
-	uint64_t took_ns; /* reading and taking */
+	int error;                                /* SPOKE_OK, or why the journal is not used */
+	uint32_t skipped;                         /* records that could not be understood */
+	uint64_t took_ns;                         /* reading and taking */
+	unsigned char journal[SPOKEI_JOURNAL_ID]; /* its number, if it is used */
 	struct spokei_log_report log;
 };
 
 struct spokei_journal_up {
-	/* Appends an OPEN with the present state of a ticket. Returns as spokei_record_put_open().
-	 */
+	/* Appends an OPEN or ANSWER with the present state of a ticket. Returns as
+	 * spokei_record_put_open(). */
 	int (*put)(struct spokei_journal_ticket *ticket, struct spokei_buffer *out);
 	/* The wait of a ticket is over: 0, its records are durable as asked; ETIMEOUT, they are not
 	 * yet; ESYSTEM, they will not be. It may end or wait again meanwhile. */
@@ -72,7 +74,9 @@ struct spokei_journal_options {
 	uint64_t wait_ns;      /* longest wait of a ticket */
 	uint64_t size_max;     /* bytes of the segments from which on no new tickets are taken */
 	uint32_t segment_size; /* bytes; 0: SPOKEI_LOG_SEGMENT */
+	size_t gather_max;     /* bytes that wait; 0: SPOKEI_JOURNAL_GATHER_MAX */
 	bool salvages;         /* uses a damaged journal, without the records that are lost */
+	bool no_ends;          /* tickets are forgotten, and reserve no room */
 	uint64_t consumer;     /* hash of its name */
 };
 
@@ -144,12 +148,14 @@ struct spokei_journal {
 };
 
 /* Locks the journal and begins to read it. The journal must not be moved afterwards. Returns 0,
- * SPOKE_EEXIST or SPOKE_ESYSTEM (with a negative errno) as spokei_log_lock(), or
- * SPOKE_EUNSUPPORTED: the environment has no such files. */
+ * SPOKE_EEXIST or SPOKE_ESYSTEM as spokei_log_lock(), or SPOKE_EUNSUPPORTED: the environment has no
+ * such files. An event explains an error. */
 SPOKE_MUST_USE int spokei_journal_begin(struct spokei_journal *journal, struct spoke_engine *engine,
 					const struct spokei_journal_options *options,
-					const struct spokei_journal_up *up, void *arg,
-					int *ret_status);
+					const struct spokei_journal_up *up, void *arg);
+
+/* Returns 0, or why no ticket of this many bytes is taken, as spokei_journal_add(). */
+int spokei_journal_check(const struct spokei_journal *journal, size_t bytes);
 
 /* Adds a ticket that begins, under its number, and has it wait, unless nothing is waited for.
  * Returns 0; SPOKE_ELIMIT: there is no room, in memory or on the disk; SPOKE_ETOOLARGE;
@@ -169,6 +175,9 @@ int spokei_journal_note(struct spokei_journal *journal, struct spokei_journal_ti
 /* Ends a ticket, which is settled. */
 void spokei_journal_settle(struct spokei_journal *journal, struct spokei_journal_ticket *ticket,
 			   uint32_t settlement);
+
+/* Ends a ticket without a record. It may come back until its segment is removed. */
+void spokei_journal_forget(struct spokei_journal *journal, struct spokei_journal_ticket *ticket);
 
 /* Lets go of a ticket, which stays in the journal for the next process. No segment is removed any
  * more. */

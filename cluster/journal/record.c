@@ -273,6 +273,38 @@ int spokei_record_put_ended(struct spokei_buffer *out, uint64_t ticket, uint32_t
 	return end(out, &builder, before, ticket, SPOKEI_RECORD_ENDED);
 }
 
+int spokei_record_put_answer(struct spokei_buffer *out, uint64_t number,
+			     const struct spokei_record_answer *answer)
+{
+	const struct {
+		const char *key;
+		struct spoke_span span;
+	} spans[] = {
+		{ "s", answer->service },     { "g", answer->group }, { "v", answer->version },
+		{ "m", answer->method },      { "i", answer->id },    { "a", answer->value },
+		{ "x", answer->attachments }, { "w", answer->text },  { "y", answer->class_name },
+	};
+	struct spoke_builder builder;
+	size_t fields = 7u + answer->dropped;
+	size_t before;
+
+	for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++)
+		fields += spans[i].span.len > 0;
+	before = begin(out, &builder, fields);
+	for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++)
+		put_span(&builder, spans[i].key, spans[i].span);
+	put_number(&builder, "h", answer->print);
+	put_number(&builder, "c", answer->caller);
+	put_number(&builder, "b", answer->ended_ns);
+	put_number(&builder, "l", answer->keeps_ns);
+	put_number(&builder, "e", answer->error);
+	put_number(&builder, "q", answer->error_code);
+	put_number(&builder, "t", answer->status);
+	if (answer->dropped)
+		put_number(&builder, "d", 1);
+	return end(out, &builder, before, number, SPOKEI_RECORD_ANSWER);
+}
+
 int spokei_record_put_base(struct spokei_buffer *out, uint32_t number)
 {
 	struct spoke_builder builder;
@@ -413,6 +445,27 @@ int spokei_record_read_tried(const struct spokei_record *record, struct spokei_r
 									      : SPOKE_ECORRUPT;
 }
 
+int spokei_record_read_answer(const struct spokei_record *record, struct spokei_record_answer *ret)
+{
+	uint32_t dropped = 0;
+	struct fields fields;
+	bool good;
+
+	find_fields(record, &fields);
+	good = record->kind == SPOKEI_RECORD_ANSWER && get_span(&fields, 's', &ret->service) &&
+	       get_span(&fields, 'g', &ret->group) && get_span(&fields, 'v', &ret->version) &&
+	       get_span(&fields, 'm', &ret->method) && get_span(&fields, 'i', &ret->id) &&
+	       get_span(&fields, 'a', &ret->value) && get_span(&fields, 'x', &ret->attachments) &&
+	       get_span(&fields, 'w', &ret->text) && get_span(&fields, 'y', &ret->class_name) &&
+	       get_number(&fields, 'h', &ret->print) && get_number(&fields, 'c', &ret->caller) &&
+	       get_number(&fields, 'b', &ret->ended_ns) &&
+	       get_number(&fields, 'l', &ret->keeps_ns) && get_short(&fields, 'e', &ret->error) &&
+	       get_short(&fields, 'q', &ret->error_code) && get_short(&fields, 't', &ret->status) &&
+	       get_optional(&fields, 'd', &dropped);
+	ret->dropped = dropped != 0;
+	return good && ret->service.len > 0 && ret->id.len > 0 ? SPOKE_OK : SPOKE_ECORRUPT;
+}
+
 int spokei_record_read_ended(const struct spokei_record *record, uint32_t *ret_settlement)
 {
 	struct fields fields;
@@ -458,7 +511,7 @@ static size_t read_at(struct spokei_record_reader *reader, size_t at, struct spo
 
 	if (len <= SPOKEI_RECORD_HEAD || len > SPOKEI_RECORD_MAX || padded(len) > left)
 		return 0;
-	if (record[20] < SPOKEI_RECORD_OPEN || record[20] > SPOKEI_RECORD_BASE ||
+	if (record[20] < SPOKEI_RECORD_OPEN || record[20] > SPOKEI_RECORD_ANSWER ||
 	    get32(record + 16) > at || !is_zero(record + len, padded(len) - len))
 		return 0;
 	pay(reader, len);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The format of a journal of tickets: heads of segments and records, from structs to bytes and
- * back. FORMAT.md has it byte by byte. Reading takes any bytes, and tells a tail that a crash has
- * torn from damage to records that had been durable. Pure; any thread.
+ * The format of a journal of tickets or answers: heads of segments and records, from structs to
+ * bytes and back. FORMAT.md has it byte by byte. Reading takes any bytes, and tells a tail that a
+ * crash has torn from damage to records that had been durable. Pure; any thread.
  */
 #ifndef SPOKEI_CLUSTER_JOURNAL_RECORD_H
 #define SPOKEI_CLUSTER_JOURNAL_RECORD_H
@@ -66,6 +66,7 @@ enum spokei_record_kind {
 	SPOKEI_RECORD_TRIED,    /* attempts were begun */
 	SPOKEI_RECORD_ENDED,    /* the ticket was settled */
 	SPOKEI_RECORD_BASE,     /* `ticket` is the first segment that counts */
+	SPOKEI_RECORD_ANSWER,   /* of a provider, for repeats; the last one of a number counts */
 };
 
 struct spokei_record {
@@ -106,6 +107,27 @@ struct spokei_record_open {
 	struct spokei_record_tried tried;
 };
 
+/* The body of ANSWER. Spans are borrowed; an empty one is left out. */
+struct spokei_record_answer {
+	struct spoke_span service;
+	struct spoke_span group;
+	struct spoke_span version;
+	struct spoke_span method; /* empty: of a handler for all other methods */
+	struct spoke_span id;     /* of the request, required */
+	uint64_t print;           /* hash of the arguments, under the journal's number */
+	uint64_t caller;          /* ... and of the names that the caller has proven */
+	uint64_t ended_ns;        /* when it was answered, since 1970 */
+	uint64_t keeps_ns;        /* how long it is remembered, after that */
+	bool dropped;             /* the answer was too large to be kept: the next ones are none */
+	uint32_t error;           /* the bits of SPOKE_OK or a number of <spoke/error.h> ... */
+	uint32_t error_code;      /* ... and of the caller's */
+	uint32_t status;
+	struct spoke_span value;
+	struct spoke_span attachments; /* a packed map */
+	struct spoke_span text;
+	struct spoke_span class_name;
+};
+
 /* Append a record, which spokei_records_seal() completes. Return 0, SPOKE_ENOMEM or
  * SPOKE_ETOOLARGE; after an error `out` is unchanged. */
 SPOKE_MUST_USE int spokei_record_put_open(struct spokei_buffer *out, uint64_t ticket,
@@ -114,6 +136,8 @@ SPOKE_MUST_USE int spokei_record_put_tried(struct spokei_buffer *out, uint64_t t
 					   const struct spokei_record_tried *tried);
 SPOKE_MUST_USE int spokei_record_put_ended(struct spokei_buffer *out, uint64_t ticket,
 					   uint32_t settlement);
+SPOKE_MUST_USE int spokei_record_put_answer(struct spokei_buffer *out, uint64_t number,
+					    const struct spokei_record_answer *answer);
 SPOKE_MUST_USE int spokei_record_put_base(struct spokei_buffer *out, uint32_t number);
 
 /* Returns the bytes of an appended record with its padding. */
@@ -129,6 +153,8 @@ SPOKE_MUST_USE int spokei_record_read_open(const struct spokei_record *record,
 					   struct spokei_record_open *ret);
 SPOKE_MUST_USE int spokei_record_read_tried(const struct spokei_record *record,
 					    struct spokei_record_tried *ret);
+SPOKE_MUST_USE int spokei_record_read_answer(const struct spokei_record *record,
+					     struct spokei_record_answer *ret);
 SPOKE_MUST_USE int spokei_record_read_ended(const struct spokei_record *record,
 					    uint32_t *ret_settlement);
 

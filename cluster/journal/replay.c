@@ -52,7 +52,21 @@ static void note_tried(struct spokei_replay_ticket *ticket, const struct spokei_
 	ticket->open.tried.mark.data = ticket->mark;
 }
 
-static int take_open(struct spokei_replay *replay, const struct spokei_record *record)
+/* Reads the body that tells everything of a ticket. */
+static int read_whole(struct spokei_replay_ticket *ticket, const struct spokei_record *record)
+{
+	int error;
+
+	ticket->kind = record->kind;
+	if (record->kind == SPOKEI_RECORD_ANSWER)
+		return spokei_record_read_answer(record, &ticket->answer);
+	error = spokei_record_read_open(record, &ticket->open);
+	if (!error)
+		note_tried(ticket, &ticket->open.tried);
+	return error;
+}
+
+static int take_whole(struct spokei_replay *replay, const struct spokei_record *record)
 {
 	size_t size = sizeof(struct spokei_replay_ticket) + record->body.len;
 	struct spokei_replay_ticket *before = find(replay, record->ticket);
@@ -68,7 +82,7 @@ static int take_open(struct spokei_replay *replay, const struct spokei_record *r
 		return SPOKE_ENOMEM;
 	memcpy(ticket->bytes, record->body.data, record->body.len);
 	copy.body.data = ticket->bytes;
-	error = spokei_record_read_open(&copy, &ticket->open);
+	error = read_whole(ticket, &copy);
 	ticket->number = record->ticket;
 	if (!error && before)
 		spokei_replay_drop(replay, before);
@@ -82,7 +96,6 @@ static int take_open(struct spokei_replay *replay, const struct spokei_record *r
 	ticket->segment = record->segment;
 	ticket->record = SPOKEI_RECORD_HEAD + (uint32_t)record->body.len;
 	ticket->size = size;
-	note_tried(ticket, &ticket->open.tried);
 	spokei_list_append(&replay->tickets, &ticket->node);
 	replay->bytes += size;
 	return SPOKE_OK;
@@ -94,7 +107,7 @@ static int take_tried(struct spokei_replay *replay, const struct spokei_record *
 	struct spokei_record_tried tried;
 	int error = spokei_record_read_tried(record, &tried);
 
-	if (!error && ticket)
+	if (!error && ticket && ticket->kind == SPOKEI_RECORD_OPEN)
 		note_tried(ticket, &tried);
 	return error;
 }
@@ -117,7 +130,8 @@ int spokei_replay_take(void *arg, const struct spokei_record *record)
 
 	switch (record->kind) {
 	case SPOKEI_RECORD_OPEN:
-		error = take_open(replay, record);
+	case SPOKEI_RECORD_ANSWER:
+		error = take_whole(replay, record);
 		break;
 	case SPOKEI_RECORD_TRIED:
 		error = take_tried(replay, record);

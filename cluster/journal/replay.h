@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tickets that a journal leaves: takes its records in their order, and has those tickets
- * afterwards that were not settled. On any thread, one at a time.
+ * afterwards that were not settled. The answers of a provider are tickets here, too. On any thread,
+ * one at a time.
  */
 #ifndef SPOKEI_CLUSTER_JOURNAL_REPLAY_H
 #define SPOKEI_CLUSTER_JOURNAL_REPLAY_H
@@ -16,12 +17,16 @@
 struct spokei_replay_ticket {
 	struct spoke_list node;
 	uint64_t number;
-	uint64_t position; /* for the user */
-	uint32_t segment;  /* of its last OPEN */
-	uint32_t record;   /* bytes of that */
-	size_t size;       /* of this struct with `bytes` */
-	/* Points into `bytes` and `mark`; `tried` is that of the last record. */
-	struct spokei_record_open open;
+	uint64_t position;            /* for the user */
+	enum spokei_record_kind kind; /* OPEN or ANSWER */
+	uint32_t segment;             /* of its last record of this kind */
+	uint32_t record;              /* bytes of that */
+	size_t size;                  /* of this struct with `bytes` */
+	/* Point into `bytes` and `mark`; `tried` is that of the last record. */
+	union {
+		struct spokei_record_open open;
+		struct spokei_record_answer answer;
+	};
 	unsigned char mark[SPOKEI_MARK_MAX];
 	unsigned char bytes[];
 };
@@ -32,7 +37,7 @@ struct spokei_replay {
 	uint32_t skipped;
 	uint64_t bytes; /* of all tickets */
 	struct spokei_map by_number;
-	struct spoke_list tickets; /* in the order of their last OPEN */
+	struct spoke_list tickets; /* in the order of their last OPEN or ANSWER */
 };
 
 /* May draw random numbers: on the engine's thread. */

@@ -168,7 +168,10 @@ static void print_row(struct inspector *inspector, const struct spoke_journal_ti
 	printf("%s %8" PRIu32 " %9s %9s %9" PRIu32 " %s%s\n", print_number(ticket->number, number),
 	       ticket->attempts, print_time(age_of(inspector, ticket), age),
 	       print_time(left_of(inspector, ticket), left), ticket->bytes,
-	       print_name(ticket, name), ticket->unsure && ticket->once ? " (may have run)" : "");
+	       print_name(ticket, name),
+	       ticket->is_answer                ? " (answered)"
+	       : ticket->unsure && ticket->once ? " (may have run)"
+						: "");
 }
 
 static void print_line(const char *name, struct spoke_span text)
@@ -181,35 +184,66 @@ static void print_line(const char *name, struct spoke_span text)
 	}
 }
 
-static void print_details(const struct inspector *inspector,
-			  const struct spoke_journal_ticket *ticket)
+static void print_values_line(const char *name, struct spoke_span values)
 {
-	const struct spoke_span attachments = { ticket->attachments.data, ticket->attachments.len };
-	char text[TIME_TEXT];
-	char values[ARGS_TEXT];
-	char number[NUMBER_TEXT];
+	char shown[ARGS_TEXT];
 
-	printf("%-12s %s\n", "ticket", print_number(ticket->number, number));
-	if (*ticket->id)
-		printf("%-12s %s\n", "spoke.id", ticket->id);
-	print_line("service", ticket->service);
-	print_line("version", ticket->version);
-	print_line("group", ticket->group);
-	print_line("method", ticket->method);
-	(void)escape_values(ticket->args, values, sizeof(values));
-	printf("%-12s %s\n", "arguments", values);
-	if (attachments.len > 0) {
-		(void)escape_values(attachments, values, sizeof(values));
-		printf("%-12s %s\n", "attachments", values);
-	}
+	(void)escape_values(values, shown, sizeof(shown));
+	printf("%-12s %s\n", name, shown);
+}
+
+/* Prints what only an answer has. */
+static void print_answer(const struct spoke_journal_ticket *ticket)
+{
+	const struct spoke_span value = { ticket->value.data, ticket->value.len };
+
+	if (ticket->dropped)
+		printf("%-12s %s\n", "answer", "too large to be kept");
+	else if (ticket->error)
+		printf("%-12s %s, code %" PRId32 "\n", "answer", spoke_errname(ticket->error),
+		       ticket->error_code);
+	else
+		print_values_line("answer", value);
+	print_line("text", ticket->error_text);
+}
+
+/* Prints what only a call has. */
+static void print_call(const struct spoke_journal_ticket *ticket)
+{
+	char text[TIME_TEXT];
+
+	print_values_line("arguments", ticket->args);
 	printf("%-12s %" PRIu32 " of %" PRIu32 "%s\n", "attempts", ticket->attempts,
 	       ticket->retries + 1,
 	       !ticket->unsure ? ""
 	       : ticket->once  ? "; one may have run, and must not run twice"
 			       : "; one may have run");
-	printf("%-12s %s ago\n", "begun", print_time(age_of(inspector, ticket), text));
-	printf("%-12s %s\n", "left", print_time(left_of(inspector, ticket), text));
 	printf("%-12s %s\n", "period", print_time(ticket->period_ns, text));
+}
+
+static void print_details(const struct inspector *inspector,
+			  const struct spoke_journal_ticket *ticket)
+{
+	const struct spoke_span attachments = { ticket->attachments.data, ticket->attachments.len };
+	const struct spoke_span id = { ticket->id, strlen(ticket->id) };
+	char text[TIME_TEXT];
+	char number[NUMBER_TEXT];
+
+	printf("%-12s %s\n", "ticket", print_number(ticket->number, number));
+	print_line("spoke.id", id);
+	print_line("service", ticket->service);
+	print_line("version", ticket->version);
+	print_line("group", ticket->group);
+	print_line("method", ticket->method);
+	if (ticket->is_answer)
+		print_answer(ticket);
+	else
+		print_call(ticket);
+	if (attachments.len > 0)
+		print_values_line("attachments", attachments);
+	printf("%-12s %s ago\n", ticket->is_answer ? "answered" : "begun",
+	       print_time(age_of(inspector, ticket), text));
+	printf("%-12s %s\n", "left", print_time(left_of(inspector, ticket), text));
 	printf("%-12s %08" PRIu32 ".spokej, %" PRIu32 " bytes\n", "record", ticket->segment,
 	       ticket->bytes);
 }
@@ -236,13 +270,25 @@ static void print_values(const char *name, struct spoke_span values)
 	(void)fputs("]", stdout);
 }
 
+static void print_json_answer(const struct spoke_journal_ticket *ticket)
+{
+	printf(",\"answer\":{\"error\":\"%s\",\"code\":%" PRId32 ",\"kept\":%s",
+	       spoke_errname(ticket->error), ticket->error_code,
+	       ticket->dropped ? "false" : "true");
+	print_text("text", ticket->error_text);
+	(void)fputs(",\"value\":", stdout);
+	json_print(ticket->value, SPOKE_JSON_LINE, stdout);
+	(void)fputs("}", stdout);
+}
+
 /* The same object for each action, so that a script can read them all. */
 static void print_json(const struct inspector *inspector, const struct spoke_journal_ticket *ticket)
 {
+	const struct spoke_span id = { ticket->id, strlen(ticket->id) };
 	char number[NUMBER_TEXT];
 
-	printf("{\"ticket\":\"%s\",\"id\":\"%s\"", print_number(ticket->number, number),
-	       ticket->id);
+	printf("{\"ticket\":\"%s\"", print_number(ticket->number, number));
+	print_text("id", id);
 	print_text("service", ticket->service);
 	print_text("version", ticket->version);
 	print_text("group", ticket->group);
@@ -255,9 +301,12 @@ static void print_json(const struct inspector *inspector, const struct spoke_jou
 	       ticket->attempts, ticket->retries, ticket->unsure ? "true" : "false",
 	       ticket->once ? "true" : "false", ticket->one_way ? "true" : "false");
 	printf(",\"begun_ns\":%" PRIu64 ",\"lasts_ns\":%" PRIu64 ",\"left_ns\":%" PRIu64
-	       ",\"period_ns\":%" PRIu64 ",\"segment\":%" PRIu32 ",\"bytes\":%" PRIu32 "}\n",
+	       ",\"period_ns\":%" PRIu64 ",\"segment\":%" PRIu32 ",\"bytes\":%" PRIu32,
 	       ticket->begun_ns, ticket->lasts_ns, left_of(inspector, ticket), ticket->period_ns,
 	       ticket->segment, ticket->bytes);
+	if (ticket->is_answer)
+		print_json_answer(ticket);
+	(void)fputs("}\n", stdout);
 }
 
 static void take(void *arg, const struct spoke_journal_ticket *ticket)

@@ -34,6 +34,7 @@
 #include <spoke/call.h>
 #include <spoke/engine.h>
 #include <spoke/filter.h>
+#include <spoke/journal.h>
 #include <spoke/link.h>
 #include <spoke/policy.h>
 #include <spoke/registry.h>
@@ -52,15 +53,6 @@ enum spoke_consumer_overflow {
 	SPOKE_OVERFLOW_DEFAULT,     /* as set in the URL, else REJECT */
 	SPOKE_OVERFLOW_REJECT,      /* the call ends with ELIMIT and is not retried */
 	SPOKE_OVERFLOW_DROP_OLDEST, /* the oldest ticket is settled (REFUSED) to make room */
-};
-
-/* The events that a ticket in a journal survives, once its call has ended with EDEFERRED. */
-enum spoke_durability {
-	SPOKE_DURABILITY_DEFAULT, /* as set in the file, else PROCESS */
-	SPOKE_DURABILITY_PROCESS, /* the end of the process, e.g. by kill -9; a loss of power but
-				   * for the last journal.sync (1 s) */
-	SPOKE_DURABILITY_POWER,   /* a loss of power, if the disk keeps its word */
-	SPOKE_DURABILITY_NONE,    /* maybe nothing: the call does not wait for the journal */
 };
 
 /* The contents of a journal when its consumer was made. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tickets in a journal, for tools: the folder that a consumer has as its option `journal`. They
- * are read without a lock, so also while the consumer uses it, and changed while no process does.
+ * The tickets in a journal, for tools: the folder that a consumer has as its option `journal`. The
+ * answers that a provider remembers are tickets here, too. They are read without a lock, so also
+ * while the consumer or provider uses it, and changed while no process does.
  *
  *     static void show(void *arg, const struct spoke_journal_ticket *ticket);
  *     ...
@@ -21,11 +22,21 @@ SPOKE_BEGIN_DECLS
 
 struct spoke_env;
 
+/* The events that a ticket in a journal survives, once its call has ended with EDEFERRED; or an
+ * answer of a provider, once its caller has got it. */
+enum spoke_durability {
+	SPOKE_DURABILITY_DEFAULT, /* as set in the file, else PROCESS */
+	SPOKE_DURABILITY_PROCESS, /* the end of the process, e.g. by kill -9; a loss of power but
+				   * for the last journal.sync (1 s) */
+	SPOKE_DURABILITY_POWER,   /* a loss of power, if the disk keeps its word */
+	SPOKE_DURABILITY_NONE,    /* maybe nothing: the call does not wait for the journal */
+};
+
 /* A ticket that is not settled. Borrowed for the callback. */
 struct spoke_journal_ticket {
-	uint64_t
-		number; /* in this journal; shown as 16 hexadecimal digits, the last ones of `id` */
-	char id[33];    /* the attachment "spoke.id"; "": the call bears none */
+	/* In this journal; shown as 16 hexadecimal digits: of a call the last ones of `id`. */
+	uint64_t number;
+	char id[65]; /* the attachment "spoke.id"; "": the call bears none */
 	struct spoke_span service;
 	struct spoke_span version;
 	struct spoke_span group;
@@ -42,7 +53,15 @@ struct spoke_journal_ticket {
 	bool once;                      /* the request must not run twice */
 	bool one_way;
 	uint32_t segment; /* number of the file with its last record of the kind OPEN */
-	uint32_t bytes;   /* of this record */
+	uint32_t bytes;   /* of this record, or of that of the kind ANSWER */
+	/* An answer that a provider remembers: `begun_ns` is when it was given, `lasts_ns` for how
+	 * long it is remembered, and the fields of a call are empty. */
+	bool is_answer;
+	bool dropped; /* it was too large to be kept; the fields below are empty */
+	int error;    /* SPOKE_OK, or as the caller got it */
+	int32_t error_code;
+	struct spoke_span error_text;
+	struct spoke_value value;
 };
 
 /* The state of a journal. */
@@ -78,7 +97,7 @@ enum spoke_journal_change {
 	SPOKE_JOURNAL_DROP,
 	/* Gives a ticket all its attempts and its whole time again, from now on. A request that may
 	 * have run, and must not run twice, may do so now. Its id stays, so a provider that
-	 * remembers the request answers without running it. */
+	 * remembers the request answers without running it. An answer has none: EINVAL. */
 	SPOKE_JOURNAL_RETRY,
 	/* Writes all tickets that can be read into a new file, and removes all others, with the
 	 * damage in them. */

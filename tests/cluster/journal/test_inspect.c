@@ -114,6 +114,25 @@ static void write_ticket(uint64_t number, const char *method)
 	write_out(&out);
 }
 
+static void write_answer(uint64_t number, const char *id)
+{
+	const struct spokei_record_answer answer = {
+		.service = spokei_span_of("demo.Orders"),
+		.method = spokei_span_of("buy"),
+		.id = spokei_span_of(id),
+		.ended_ns = 5 * SECOND,
+		.keeps_ns = LASTS,
+		.error = (uint32_t)SPOKE_EREMOTE,
+		.error_code = 7,
+		.text = spokei_span_of("sold out"),
+	};
+	struct spokei_buffer out;
+
+	spokei_buffer_init(&out, rig.env, 4096);
+	assert_int_equal(spokei_record_put_answer(&out, number, &answer), 0);
+	write_out(&out);
+}
+
 static void write_end(uint64_t number)
 {
 	struct spokei_buffer out;
@@ -129,7 +148,7 @@ static void see(void *arg, const struct spoke_journal_ticket *ticket)
 	assert_true(rig.count < LENGTH(rig.seen));
 	(void)snprintf(rig.methods[rig.count], sizeof(rig.methods[0]), "%.*s",
 		       (int)ticket->method.len, (const char *)ticket->method.data);
-	assert_int_equal(ticket->args.len, 3);
+	assert_int_equal(ticket->args.len, ticket->is_answer ? 0 : 3);
 	rig.seen[rig.count++] = *ticket;
 }
 
@@ -244,6 +263,30 @@ TEST(retried_ticket_has_its_attempts_and_time_again)
 	assert_int_equal(rig.seen[1].begun_ns, rig.env->wall(rig.env->ctx));
 	assert_string_equal(rig.seen[1].id, "ab000000000000000000000000000003");
 	assert_int_equal(rig.seen[0].attempts, 2);
+}
+
+TEST(answers_are_shown_dropped_and_repaired_and_have_no_attempts)
+{
+	open_log();
+	write_answer(1, "order-7");
+	write_answer(2, "order-8");
+	close_log();
+	assert_int_equal(read_journal(), 0);
+	assert_int_equal(rig.count, 2);
+	assert_true(rig.seen[0].is_answer && !rig.seen[0].dropped);
+	assert_string_equal(rig.seen[0].id, "order-7");
+	assert_string_equal(rig.methods[0], "buy");
+	assert_int_equal(rig.seen[0].error, SPOKE_EREMOTE);
+	assert_int_equal(rig.seen[0].error_code, 7);
+	assert_true(rig.seen[0].begun_ns == 5 * SECOND && rig.seen[0].lasts_ns == LASTS);
+	assert_int_equal(change(SPOKE_JOURNAL_RETRY, 1), SPOKE_EINVAL);
+	assert_non_null(strstr(rig.report.why, "has run"));
+	assert_int_equal(change(SPOKE_JOURNAL_REPAIR, 0), 0);
+	assert_int_equal(change(SPOKE_JOURNAL_DROP, 1), 0);
+	assert_int_equal(read_journal(), 0);
+	assert_int_equal(rig.count, 1);
+	assert_string_equal(rig.seen[0].id, "order-8");
+	assert_int_equal(rig.seen[0].error_code, 7);
 }
 
 TEST(journal_in_use_is_not_changed)

@@ -149,15 +149,13 @@ static void boot(uint64_t seed)
 
 static int begin(void)
 {
-	int status;
-
 	rig.engine = scene_engine(&rig.world, &rig.process, NULL, NULL);
 	rig.recoveries = 0;
 	rig.restored = 0;
 	rig.closed = false;
 	for (unsigned i = 0; i < TICKETS; i++)
 		rig.items[i].live = rig.items[i].restored = false;
-	return spokei_journal_begin(&rig.journal, rig.engine, &rig.options, &up, NULL, &status);
+	return spokei_journal_begin(&rig.journal, rig.engine, &rig.options, &up, NULL);
 }
 
 static void pass(uint64_t ns)
@@ -420,6 +418,58 @@ TEST(files_stay_within_twice_the_tickets_and_three_segments)
 	pass(10 * MS);
 	check_restored();
 	assert_int_equal(rig.restored, 20);
+	end();
+	halt();
+}
+
+TEST(forgotten_tickets_need_no_record_and_free_their_files)
+{
+	boot(4);
+	rig.options.no_ends = true;
+	assert_int_equal(begin(), 0);
+	pass(10 * MS);
+	for (unsigned i = 0; i < 1000; i++) {
+		assert_int_equal(add(100), 0);
+		pass(MS);
+		assert_int_equal(rig.items[i].state, TOLD);
+		if (i < 20)
+			continue;
+		spokei_engine_refresh(rig.engine);
+		rig.items[i - 20].live = false;
+		rig.items[i - 20].state = SETTLED;
+		spokei_journal_forget(&rig.journal, &rig.items[i - 20].ticket);
+		pass(MS);
+		assert_true(segments() <= 4);
+	}
+	assert_true(rig.journal.log.segment.number > 10);
+	kill_process();
+	spokei_vfiles_lose(rig.world.files);
+	assert_int_equal(begin(), 0);
+	pass(10 * MS);
+	check_restored();
+	end();
+	halt();
+}
+
+TEST(full_disk_takes_a_ticket_without_end_while_there_is_room)
+{
+	unsigned taken = 0;
+
+	boot(5);
+	rig.options.no_ends = true;
+	spokei_vfiles_room(rig.world.files, 3 * SEGMENT);
+	assert_int_equal(begin(), 0);
+	pass(10 * MS);
+	while (taken < TICKETS && spokei_journal_check(&rig.journal, 200) == 0) {
+		assert_int_equal(add(100), 0);
+		pass(2 * MS);
+		assert_int_equal(rig.items[taken++].state, TOLD);
+	}
+	assert_true(rig.journal.full && taken > 50 && taken < TICKETS);
+	assert_int_equal(rig.journal.failures, 0);
+	spokei_vfiles_room(rig.world.files, UINT64_MAX);
+	pass(2 * SECOND);
+	assert_int_equal(spokei_journal_check(&rig.journal, 200), 0);
 	end();
 	halt();
 }

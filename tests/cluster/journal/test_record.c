@@ -313,6 +313,56 @@ TEST(every_field_of_a_ticket_comes_back)
 	assert_int_equal(spokei_record_next(&reader, &record), SPOKEI_RECORD_END);
 }
 
+TEST(every_field_of_an_answer_comes_back)
+{
+	const struct spokei_record_answer answer = {
+		.service = spokei_span_of("S"),
+		.group = spokei_span_of("g"),
+		.version = spokei_span_of("1.0"),
+		.method = spokei_span_of("m"),
+		.id = spokei_span_of("order-7"),
+		.print = UINT64_MAX,
+		.caller = 5,
+		.ended_ns = 6,
+		.keeps_ns = 7,
+		.dropped = true,
+		.error = (uint32_t)SPOKE_EREMOTE,
+		.error_code = (uint32_t)-8,
+		.status = 100,
+		.value = spokei_span_of("\x01"),
+		.attachments = spokei_span_of("\x80"),
+		.text = spokei_span_of("no"),
+		.class_name = spokei_span_of("E"),
+	};
+	struct spokei_record_reader reader;
+	struct spokei_record_answer read;
+	struct spokei_record record;
+
+	spokei_buffer_truncate(&rig.bytes, HEAD);
+	assert_int_equal(spokei_record_put_answer(&rig.bytes, 9, &answer), 0);
+	seal(HEAD, 17);
+	spokei_record_begin(&reader, &rig.crc, &segment, bytes(), length(), 0);
+	assert_int_equal(spokei_record_next(&reader, &record), SPOKEI_RECORD_FOUND);
+	assert_int_equal(record.kind, SPOKEI_RECORD_ANSWER);
+	assert_int_equal(record.ticket, 9);
+	assert_int_equal(spokei_record_read_answer(&record, &read), 0);
+	assert_true(spokei_span_same(read.service, answer.service));
+	assert_true(spokei_span_same(read.group, answer.group));
+	assert_true(spokei_span_same(read.version, answer.version));
+	assert_true(spokei_span_same(read.method, answer.method));
+	assert_true(spokei_span_same(read.id, answer.id));
+	assert_true(spokei_span_same(read.value, answer.value));
+	assert_true(spokei_span_same(read.attachments, answer.attachments));
+	assert_true(spokei_span_same(read.text, answer.text));
+	assert_true(spokei_span_same(read.class_name, answer.class_name));
+	assert_true(read.print == answer.print && read.caller == 5);
+	assert_true(read.ended_ns == 6 && read.keeps_ns == 7 && read.dropped);
+	assert_int_equal((int32_t)read.error, SPOKE_EREMOTE);
+	assert_int_equal((int32_t)read.error_code, -8);
+	assert_int_equal(read.status, 100);
+	assert_int_equal(spokei_record_next(&reader, &record), SPOKEI_RECORD_END);
+}
+
 /* The example in FORMAT.md. */
 TEST(bytes_are_those_of_the_documented_format)
 {
