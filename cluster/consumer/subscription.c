@@ -224,6 +224,12 @@ static void subscription_rules(void *arg, const char *service, const char *categ
 	spokei_directory_reread(subscription->consumer->directory);
 }
 
+static void subscription_route(void *arg, const char *key, const char *category,
+			       struct spokei_route_rule **rule)
+{
+	(void)tell_routers(arg, key, category, *rule ? 1 : 0);
+}
+
 /* --- begin and end */
 
 static int publish(struct spokei_subscription *subscription, struct spokei_keeper *keeper)
@@ -285,6 +291,7 @@ int spokei_subscription_begin(struct spoke_consumer *consumer)
 	static const struct spokei_keeper_up up = {
 		.list = subscription_list,
 		.rules = subscription_rules,
+		.route = subscription_route,
 	};
 	const struct spokei_consumer_settings *settings = consumer->settings;
 	const char *application = spokei_settings_text(&settings->keys, SPOKEI_KEY_APPLICATION);

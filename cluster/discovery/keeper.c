@@ -70,11 +70,12 @@ struct entry {
 	uint64_t due_ns;   /* earliest next request; GIVEN_UP: never */
 	uint64_t anew_ns;  /* from then on a loss is repeated at once */
 	uint64_t list_ns;
-	struct spokei_buffer texts;  /* that list, of providers */
-	size_t count;                /* of these texts */
-	struct spokei_url_list list; /* ... of another category */
-	struct spoke_url url;        /* of a publication */
-	size_t size;                 /* of this struct, with all that follows it */
+	struct spokei_buffer texts;     /* that list, of providers */
+	size_t count;                   /* of these texts */
+	struct spokei_url_list list;    /* ... of another category */
+	struct spokei_route_rule *rule; /* ... or the rule that it is; NULL: none */
+	struct spoke_url url;           /* of a publication */
+	size_t size;                    /* of this struct, with all that follows it */
 	/* The registry's struct begins with this one; after it are the texts. */
 	_Alignas(max_align_t) struct spoke_registry_entry of;
 };
@@ -127,6 +128,13 @@ static struct entry *next_of(const struct spokei_keeper *keeper, const struct en
 static bool lists_providers(const struct entry *entry)
 {
 	return subscribes(entry) && strcmp(entry->of.category, SPOKE_REGISTRY_PROVIDERS) == 0;
+}
+
+/* Returns whether the entry is the subscription to a rule that is no configurator. */
+static bool routes(const struct entry *entry)
+{
+	return spokei_urls_are_rule(entry->of.category) &&
+	       strcmp(entry->of.category, SPOKEI_RULE_CONFIGURATORS) != 0;
 }
 
 static bool is_in_flight(const struct entry *entry)
@@ -299,12 +307,15 @@ static int read_all(struct spokei_url_list *list, const char *texts, size_t coun
 	return error;
 }
 
-/* Returns 0 or an error that was logged; ENOMEM was not. */
+/* Reads a rule into the list, or into *ret_rule. Returns 0 or an error that was logged; ENOMEM was
+ * not. */
 static int read_rule(struct spokei_keeper *keeper, const struct entry *entry, const char *text,
-		     struct spokei_url_list *list)
+		     struct spokei_url_list *list, struct spokei_route_rule **ret_rule)
 {
 	char why[SPOKEI_RULE_WHY];
-	int error = spokei_rule_read(entry->of.category, text, list, why);
+	int error = routes(entry) ? spokei_route_read(keeper->engine->env, entry->of.category, text,
+						      ret_rule, why)
+				  : spokei_rule_read(text, list, why);
 
 	if (error && error != SPOKE_ENOMEM)
 		spokei_event(keeper->engine, error,
@@ -325,6 +336,13 @@ static void log_bad_rules(struct spokei_keeper *keeper, const struct entry *entr
 			     spokei_urls_are_rule(category) ? entry->of.service : "", category,
 			     list->bad ? "; the first: " : "", list->why.text);
 	}
+}
+
+static void forget_list(struct entry *entry)
+{
+	spokei_url_list_fini(&entry->list);
+	spokei_route_free(entry->rule);
+	entry->rule = NULL;
 }
 
 /* Lets the list of an entry wait for the owner. */
@@ -352,12 +370,13 @@ static int keep_texts(struct entry *entry, const char *texts, size_t count)
 static int keep_list(struct spokei_keeper *keeper, struct entry *entry, const char *texts,
 		     size_t count)
 {
+	struct spokei_route_rule *rule = NULL;
 	struct spokei_url_list list;
 	int error;
 
 	spokei_url_list_init(&list, keeper->engine->env);
 	if (spokei_urls_are_rule(entry->of.category))
-		error = count > 0 ? read_rule(keeper, entry, texts, &list) : SPOKE_OK;
+		error = count > 0 ? read_rule(keeper, entry, texts, &list, &rule) : SPOKE_OK;
 	else
 		error = read_all(&list, texts, count);
 	if (error) {
@@ -365,8 +384,9 @@ static int keep_list(struct spokei_keeper *keeper, struct entry *entry, const ch
 		return error;
 	}
 	log_bad_rules(keeper, entry, &list);
-	spokei_url_list_fini(&entry->list);
+	forget_list(entry);
 	entry->list = list;
+	entry->rule = rule;
 	return SPOKE_OK;
 }
 
@@ -424,7 +444,7 @@ static void drop_entry(struct spokei_keeper *keeper, struct entry *entry)
 	keeper->entry_count--;
 	spokei_list_remove(&entry->node);
 	spokei_buffer_fini(&entry->texts);
-	spokei_url_list_fini(&entry->list);
+	forget_list(entry);
 	spoke_url_fini(&entry->url);
 	spokei_free(keeper->engine->env, entry, 1, entry->size);
 }
@@ -629,6 +649,9 @@ static void pass_list(struct spokei_keeper *keeper, struct entry *entry)
 	entry->has_list = false;
 	if (keeper->up && lists_providers(entry))
 		error = keeper->up->list(keeper->up_arg, &entry->texts, entry->count);
+	else if (keeper->up && routes(entry))
+		keeper->up->route(keeper->up_arg, entry->of.service, entry->of.category,
+				  &entry->rule);
 	else if (keeper->up)
 		keeper->up->rules(keeper->up_arg, entry->of.service, entry->of.category,
 				  &entry->list);
@@ -638,7 +661,7 @@ static void pass_list(struct spokei_keeper *keeper, struct entry *entry)
 		complain(keeper, entry, "take the list of", error);
 		return;
 	}
-	spokei_url_list_fini(&entry->list);
+	forget_list(entry);
 	if (entry->state == HELD && !entry->stale)
 		restore(keeper, entry);
 }

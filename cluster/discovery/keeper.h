@@ -19,6 +19,7 @@ struct spoke_engine;
 struct spoke_registry;
 struct spokei_buffer;
 struct spokei_keeper;
+struct spokei_route_rule;
 struct spokei_url_list;
 
 struct spokei_keeper_options {
@@ -38,6 +39,10 @@ struct spokei_keeper_up {
 	 * May take them out of the list. NULL without such a subscription. */
 	void (*rules)(void *arg, const char *service, const char *category,
 		      struct spokei_url_list *list);
+	/* Receives a rule that is no configurator; *rule is NULL if there is none any more. May
+	 * take it by setting NULL. NULL without such a subscription. */
+	void (*route)(void *arg, const char *key, const char *category,
+		      struct spokei_route_rule **rule);
 };
 
 /*

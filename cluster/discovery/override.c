@@ -16,7 +16,6 @@
 #define OVERRIDE "override"
 #define ABSENT "absent" /* sets only what the URL leaves open */
 #define LIST 4096u      /* bytes of a list as a parameter */
-#define ADDRESS 300u    /* bytes of a host and a port */
 
 void spokei_overrides_init(struct spokei_overrides *rules, const struct spoke_env *env)
 {
@@ -192,23 +191,14 @@ bool spokei_override_equal(const struct spokei_url_list *rules,
 
 /* --- one provider */
 
-/* Returns whether a list of addresses contains that of the provider: HOST:PORT, where the host may
- * be 0.0.0.0, and the port missing or a star. */
+/* Returns whether a pattern of a list fits the address of the provider. */
 static bool contains(const char *list, const struct spoke_url *url)
 {
-	const char *const hosts[] = { url->host, ANY_HOST };
-	char forms[6][ADDRESS];
 	struct spoke_span item;
 
-	for (size_t i = 0; i < 2; i++) {
-		(void)snprintf(forms[i], ADDRESS, "%s:%d", hosts[i], url->port);
-		(void)snprintf(forms[2 + i], ADDRESS, "%s:*", hosts[i]);
-		(void)snprintf(forms[4 + i], ADDRESS, "%s", hosts[i]);
-	}
 	while (spokei_option_item(&list, &item))
-		for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
-			if (spokei_span_is(item, forms[i]))
-				return true;
+		if (spokei_route_address_fits(item, url->host, url->port))
+			return true;
 	return false;
 }
 
@@ -455,6 +445,72 @@ static bool set_all(struct draft *draft, const struct spokei_yaml *parameters)
 	return true;
 }
 
+/* Returns the text of a match, {exact: x} or {wildcard: x}, where "*" fits all; "" for others. */
+static const char *pattern_of(const struct spokei_yaml *match)
+{
+	const char *exact = match ? text_of(match, "exact") : "";
+
+	return match && *exact == '\0' ? text_of(match, "wildcard") : exact;
+}
+
+/* Joins {oneof: [{exact: x}, ...]}. Returns false if it is something else, or too long. */
+static bool join_exact(const struct spokei_yaml *match, char out[LIST])
+{
+	const struct spokei_yaml *list = match ? spokei_yaml_get(match, "oneof") : NULL;
+	size_t len = 0;
+
+	*out = '\0';
+	for (const struct spokei_yaml *at = list ? spokei_yaml_next(list, NULL) : NULL; at;
+	     at = spokei_yaml_next(list, at)) {
+		const char *text = text_of(at, "exact");
+
+		if (*text == '\0' || strchr(text, ','))
+			return false;
+		len += (size_t)snprintf(out + len, LIST - len, "%s%s", len ? "," : "", text);
+		if (len >= LIST)
+			return false;
+	}
+	return match == NULL || len > 0;
+}
+
+/* Adds the conditions {key: k, value: {exact: x}}. The application is the consumer's, as in Java.
+ */
+static bool add_params(struct draft *draft, const struct spokei_yaml *list, char keys[LIST])
+{
+	size_t len = 0;
+
+	for (const struct spokei_yaml *at = list ? spokei_yaml_next(list, NULL) : NULL; at;
+	     at = spokei_yaml_next(list, at)) {
+		const char *value = pattern_of(spokei_yaml_get(at, "value"));
+		const char *key = text_of(at, "key");
+		int print = snprintf(keys + len, LIST - len, "~%s", key);
+
+		if (*value == '\0' || *key == '\0' || print < 0 || (size_t)print >= LIST - len)
+			return false;
+		if (!add(draft, strcmp(key, "application") == 0 ? key : keys + len, value))
+			return false;
+		len += (size_t)print + 1;
+	}
+	return true;
+}
+
+/* Adds the conditions of v3.0. `texts` is room for them. Returns false if they are not understood.
+ */
+static bool add_match(struct draft *draft, const struct spokei_yaml *match, char texts[2][LIST])
+{
+	const struct spokei_yaml *provider = spokei_yaml_get(match, "providerAddress");
+	const char *address = provider ? pattern_of(provider) : "*";
+	const struct spokei_yaml *own = spokei_yaml_get(match, "address");
+
+	if (provider && *address == '\0')
+		address = text_of(provider, "cird");
+	return *address && !spokei_yaml_get(match, "service") &&
+	       (own == NULL || is_any_or(pattern_of(own), ANY_HOST)) &&
+	       join_exact(spokei_yaml_get(match, "app"), texts[0]) &&
+	       add(draft, "application", texts[0]) && add(draft, "providers", address) &&
+	       add_params(draft, spokei_yaml_get(match, "param"), texts[1]);
+}
+
 /* The conditions come first, so that no parameter replaces them. */
 static int add_item(const struct rule *rule, const struct spokei_yaml *item)
 {
@@ -463,6 +519,8 @@ static int add_item(const struct rule *rule, const struct spokei_yaml *item)
 	const struct spokei_yaml *services = spokei_yaml_get(item, "services");
 	const char *type = text_of(item, "type");
 	struct draft draft = { .count = 0 };
+	const struct spokei_yaml *match = spokei_yaml_get(item, "match");
+	char matches[2][LIST];
 	char providers[LIST];
 	char applications[LIST];
 	char checked[LIST];
@@ -473,8 +531,9 @@ static int add_item(const struct rule *rule, const struct spokei_yaml *item)
 		return add_bad(rule->list, "an entry of configs has no parameters");
 	if (*text_of(item, "side") == '\0')
 		return add_bad(rule->list, "an entry of configs has no side: it has no effect");
-	if (spokei_yaml_get(item, "match"))
-		return add_bad(rule->list, "match is not supported; use providerAddresses");
+	if (match && !add_match(&draft, match, matches))
+		return add_bad(rule->list, "match is not understood: it may have providerAddress, "
+					   "app, and param with exact values");
 	if (!join(spokei_yaml_get(item, "providerAddresses"), providers) ||
 	    !join(spokei_yaml_get(item, "applications"), applications) || !join(hosts, checked) ||
 	    !join(services, checked) || !read_flag(item, "enabled", &enabled))
@@ -549,20 +608,14 @@ static int read_configurators(const char *text, char *copies, struct spokei_yaml
 	return error;
 }
 
-int spokei_rule_read(const char *category, const char *text, struct spokei_url_list *list,
-		     char why[SPOKEI_RULE_WHY])
+int spokei_rule_read(const char *text, struct spokei_url_list *list, char why[SPOKEI_RULE_WHY])
 {
-	static const char route[] = "route://" ANY_HOST;
 	const struct spoke_env *env = list->env;
 	size_t size = strlen(text) + 1;
-	struct spokei_yaml *values;
-	char *copies;
+	struct spokei_yaml *values = spokei_alloc(env, SPOKEI_YAML_NODES, sizeof(*values));
+	char *copies = spokei_alloc(env, 1, size);
 	int error = SPOKE_ENOMEM;
 
-	if (strcmp(category, SPOKEI_RULE_CONFIGURATORS) != 0)
-		return size > 1 ? spokei_url_list_add(list, route, strlen(route)) : SPOKE_OK;
-	values = spokei_alloc(env, SPOKEI_YAML_NODES, sizeof(*values));
-	copies = spokei_alloc(env, 1, size);
 	if (values && copies)
 		error = read_configurators(text, copies, values, list, why);
 	spokei_free(env, copies, 1, size);

@@ -12,6 +12,7 @@
 #define SPOKEI_CLUSTER_DISCOVERY_OVERRIDE_H
 
 #include "cluster/registry/urls.h"
+#include "cluster/route/rule.h"
 
 #define SPOKEI_OVERRIDES_MAX 256u /* rules of a source */
 
@@ -60,26 +61,18 @@ SPOKE_MUST_USE int spokei_override_calls(const struct spokei_overrides *rules,
 
 /* --- rules in YAML */
 
-/* Names of nodes are a key and one of these. */
-#define SPOKEI_RULE_CONFIGURATORS ".configurators"
-#define SPOKEI_RULE_CONDITIONS ".condition-router"
-#define SPOKEI_RULE_TAGS ".tag-router"
-#define SPOKEI_RULE_SCRIPTS ".script-router"
-#define SPOKEI_RULE_MESH ".MESHAPPRULE"
-
 #define SPOKEI_RULE_KEY 1024u /* bytes of a key, with the NUL */
-#define SPOKEI_RULE_WHY 128u  /* bytes of a sentence, with the NUL */
 
 /* Prints the key of a service's rules, "SERVICE:VERSION:GROUP". Returns whether it fits. */
 bool spokei_rule_print_key(const char *service, const char *version, const char *group,
 			   char key[SPOKEI_RULE_KEY]);
 
 /*
- * Adds a rule to a list: "override" URLs for configurators, of which those that spoke does not
- * understand count as bad; one "route" URL for a router, which is not read. A text without content
- * is no rule. Returns 0, ENOMEM, or ESYNTAX or ETOOLARGE with a sentence in `why`.
+ * Adds a rule of configurators to a list, as "override" URLs; those that spoke does not understand
+ * count as bad. A text without content is no rule. Returns 0, ENOMEM, or ESYNTAX or ETOOLARGE with
+ * a sentence in `why`.
  */
-SPOKE_MUST_USE int spokei_rule_read(const char *category, const char *text,
-				    struct spokei_url_list *list, char why[SPOKEI_RULE_WHY]);
+SPOKE_MUST_USE int spokei_rule_read(const char *text, struct spokei_url_list *list,
+				    char why[SPOKEI_RULE_WHY]);
 
 #endif

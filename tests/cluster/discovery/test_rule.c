@@ -17,7 +17,7 @@ static int read_rule(const char *text)
 	spokei_url_list_fini(&list);
 	spokei_url_list_init(&list, &memory.env);
 	*why = '\0';
-	return spokei_rule_read(SPOKEI_RULE_CONFIGURATORS, text, &list, why);
+	return spokei_rule_read(text, &list, why);
 }
 
 /* Reads a rule that has one URL. */
@@ -57,6 +57,15 @@ TEST(rules_become_the_urls_of_earlier_versions)
 		  "override://0.0.0.0/demo.Echo?side=consumer&enabled=true&a=b" },
 		{ HEAD "- {side: provider, addresses: ['10.0.0.9'], parameters: {a: b}}",
 		  "override://10.0.0.9/demo.Echo?side=provider&enabled=true&a=b" },
+		{ HEAD "- {side: consumer, match: {providerAddress: {wildcard: '10.0.0.1:*'}, app: "
+		       "{oneof: [{exact: a}, {exact: b}]}, param: [{key: region, value: {exact: "
+		       "x}}]}, parameters: {a: b}}",
+		  "override://0.0.0.0/demo.Echo?application=a,b&providers=10.0.0.1:*&~region=x&"
+		  "side=consumer&enabled=true&a=b" },
+		{ HEAD "- {side: consumer, match: {param: [{key: application, value: {exact: "
+		       "x}}]}, parameters: {a: b}}",
+		  "override://0.0.0.0/demo.Echo?providers=*&application=x&side=consumer&"
+		  "enabled=true&a=b" },
 		{ "[\"override://0.0.0.0/demo.Echo?weight=1\"]",
 		  "override://0.0.0.0/demo.Echo?weight=1" },
 	};
@@ -81,6 +90,10 @@ TEST(entries_that_are_not_understood_are_counted)
 		HEAD "- {side: consumer, parameters: {}}",
 		HEAD "- {side: consumer, parameters: {a: [b]}}",
 		HEAD "- {side: consumer, match: {address: {exact: x}}, parameters: {a: b}}",
+		HEAD "- {side: consumer, match: {service: {oneof: []}}, parameters: {a: b}}",
+		HEAD "- {side: consumer, match: {app: x}, parameters: {a: b}}",
+		HEAD "- {side: consumer, match: {param: [{key: k}]}, parameters: {a: b}}",
+		HEAD "- {side: consumer, match: {providerAddress: {}}, parameters: {a: b}}",
 		HEAD "- {side: consumer, addresses: '1.2.3.4', parameters: {a: b}}",
 		HEAD "- {side: consumer, addresses: ['1.2.3.4:5'], parameters: {a: b}}",
 		HEAD "- {side: consumer, providerAddresses: [[x]], parameters: {a: b}}",
@@ -111,15 +124,6 @@ TEST(broken_rules_are_refused_with_the_reason)
 		if (strstr(why, rows[i][1]) != why)
 			fail_msg("%s: %s", rows[i][0], why);
 	}
-}
-
-TEST(routers_count_without_being_read)
-{
-	spokei_url_list_fini(&list);
-	assert_int_equal(spokei_rule_read(SPOKEI_RULE_TAGS, "", &list, why), 0);
-	assert_int_equal(list.count, 0);
-	assert_int_equal(spokei_rule_read(SPOKEI_RULE_TAGS, "{", &list, why), 0);
-	assert_int_equal(list.count, 1);
 }
 
 STEP(set_up)
