@@ -164,8 +164,11 @@ static void note_ended(struct spokei_retry_state *retry, const struct spokei_out
 		       enum spoke_policy_fate fate)
 {
 	note_end(retry, outcome, fate);
-	if (SPOKEI_UNLIKELY(retry->journalled))
-		spokei_journalled_attempt_ended(retry);
+	if (SPOKEI_LIKELY(retry->journalled == NULL))
+		return;
+	/* The consumer is closed. The next one must know that the request may have run. */
+	retry->unsure |= outcome->error == SPOKE_ECLOSED && outcome->written;
+	spokei_journalled_attempt_ended(retry);
 }
 
 /* Keeps why no endpoint can take the call now. */

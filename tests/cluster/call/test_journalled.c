@@ -454,6 +454,29 @@ TEST(request_that_must_not_run_twice_is_not_sent_again)
 	assert_int_equal(rig.runs, 1);
 }
 
+TEST(consumer_that_is_freed_notes_that_a_request_may_have_run)
+{
+	struct lives_call *call;
+
+	rig.provider_count = 1;
+	lives.method.once = true;
+	use("retry.period=100ms&retries=50&timeout=10s&retry.deadline=60s");
+	lives_begin();
+	call = lives_deferred();
+	clusterrig_start(0);
+	rig.providers[0].manner = RIG_SILENT;
+	clusterrig_pass(2 * SECOND);
+	assert_int_equal(rig.runs, 1);
+	spoke_consumer_free(lives.consumer);
+	clusterrig_pass(10 * MS);
+	assert_int_equal(call->kept, 1);
+	lives_kill();
+	lives_begin();
+	clusterrig_pass(10 * SECOND);
+	assert_int_equal(call->settlement, SPOKE_TICKET_UNKNOWN);
+	assert_int_equal(rig.runs, 1);
+}
+
 TEST(request_that_must_not_run_twice_goes_on_if_it_has_not_run)
 {
 	struct lives_call *call;
