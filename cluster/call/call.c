@@ -1036,7 +1036,8 @@ static bool may_have_run(const struct spokei_retry_state *retry)
 	return retry->bound || (retry->unsure && spokei_journalled_is_once(retry));
 }
 
-static void leave(struct spokei_call *call, enum spoke_ticket_settlement settlement)
+/* `later`: the user is told later, and only then does the journal know of it. */
+static void leave(struct spokei_call *call, enum spoke_ticket_settlement settlement, bool later)
 {
 	struct spokei_retry_state *retry = call->retry;
 	bool tells = tells_end(call);
@@ -1046,7 +1047,7 @@ static void leave(struct spokei_call *call, enum spoke_ticket_settlement settlem
 	    (settlement == SPOKE_TICKET_EXHAUSTED || settlement == SPOKE_TICKET_EXPIRED))
 		settlement = SPOKE_TICKET_UNKNOWN;
 	retry->settlement = settlement;
-	if (SPOKEI_UNLIKELY(retry->journalled))
+	if (SPOKEI_UNLIKELY(retry->journalled) && !later)
 		retry->settlement = spokei_journalled_end(retry, settlement);
 	spokei_retry_queue_leave(retry, true);
 	spokei_task_drop(&retry->tell);
@@ -1064,7 +1065,7 @@ void spokei_call_end(struct spokei_call *call, enum spoke_ticket_settlement sett
 		settlement = SPOKE_TICKET_CANCELLED;
 		*result = spokei_call_cancelled(result);
 	}
-	leave(call, settlement);
+	leave(call, settlement, false);
 	result->attempts = retry->begun;
 	result->written = retry->written;
 	if (retry->inside_call)
@@ -1089,19 +1090,22 @@ static void tell_soon(struct spokei_call *call, void (*run)(struct spokei_task *
 static void tell_end(struct spokei_task *task)
 {
 	struct spokei_call *call = call_of(task);
-	struct spoke_result result = spokei_retry_state_result(call->retry);
+	struct spokei_retry_state *retry = call->retry;
+	struct spoke_result result = spokei_retry_state_result(retry);
 
 	if (call->cancelled) {
-		call->retry->settlement = SPOKE_TICKET_CANCELLED;
+		retry->settlement = SPOKE_TICKET_CANCELLED;
 		result.error = SPOKE_ECANCELED;
 	}
+	if (SPOKEI_UNLIKELY(retry->journalled))
+		retry->settlement = spokei_journalled_end(retry, retry->settlement);
 	report_end(call, &result);
 }
 
 void spokei_call_end_later(struct spokei_call *call, enum spoke_ticket_settlement settlement,
 			   int error)
 {
-	leave(call, settlement);
+	leave(call, settlement, true);
 	call->retry->ending.error = error;
 	tell_soon(call, tell_end);
 }

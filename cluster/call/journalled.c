@@ -220,6 +220,8 @@ void spokei_journalled_waited(struct spokei_journal_ticket *ticket, int error)
 	struct spokei_journalled *entry = entry_of(ticket);
 	struct spokei_retry_state *retry = entry->retry;
 
+	if (retry->state == SPOKEI_CALL_OVER)
+		return; /* its user is about to be told */
 	if (retry->ticket == SPOKEI_TICKET_DUE) {
 		if (error)
 			give_up(retry, error);

@@ -477,6 +477,41 @@ TEST(consumer_that_is_freed_notes_that_a_request_may_have_run)
 	assert_int_equal(rig.runs, 1);
 }
 
+/* Begins a life and kills it after some turns. */
+static void live_for(unsigned turns)
+{
+	lives_begin();
+	for (unsigned i = 0; i < turns; i++)
+		(void)spokei_world_step(&rig.world, rig.world.now_ns + MS);
+	lives_kill();
+}
+
+TEST(end_of_a_ticket_is_told_before_the_journal_knows_it)
+{
+	struct lives_call *call;
+
+	rig.provider_count = 1;
+	lives.method.once = true;
+	use("retry.period=100ms&retries=50&timeout=10s&retry.deadline=60s");
+	for (unsigned turns = 0; turns < 30; turns++) {
+		lives.count = 0;
+		memset(lives.calls, 0, sizeof(lives.calls));
+		lives_begin();
+		call = lives_deferred();
+		clusterrig_start(0);
+		rig.providers[0].manner = RIG_SILENT;
+		clusterrig_pass(SECOND);
+		lives_kill();
+		live_for(turns);
+		lives_begin();
+		clusterrig_pass(SECOND);
+		assert_true(call->settled > 0);
+		assert_int_equal(call->settlement, SPOKE_TICKET_UNKNOWN);
+		lives_kill();
+		clusterrig_kill(0);
+	}
+}
+
 TEST(request_that_must_not_run_twice_goes_on_if_it_has_not_run)
 {
 	struct lives_call *call;
