@@ -10,6 +10,10 @@ static void done(void *arg, const struct spoke_result *result)
 	struct sim_consumer *consumer = call->by;
 	struct sim_world *world = consumer->process.world;
 
+	if (consumer->process.dying) {
+		sim_call_died(call);
+		return;
+	}
 	consumer->process.progress++;
 	sim_note(world, "c% call % ends: %e", consumer->process.number, sim_number(world, call),
 		 (uint64_t)(unsigned)result->error, 0);
@@ -85,6 +89,8 @@ void sim_call(struct sim_consumer *consumer, bool wanted)
 		.held_ns = consumer->process.held_ns,
 		.flooded_ns = consumer->process.flooded_ns,
 		.order = ++world->order,
+		.ahead_ns = consumer->process.virt.env.wall(&consumer->process.virt) -
+			    sim_now(&consumer->process),
 		.worker = worker,
 		.grant = worker ? worker->grant : 0,
 	};

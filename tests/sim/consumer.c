@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A simulated consumer: connects to all listed providers and makes calls on a timer. */
+#include "tests/sim/journals.h"
 #include "tests/sim/store.h"
 
 #include "cluster/balancer/balancers.h"
@@ -80,20 +81,23 @@ static void set_calls(const struct sim_calls_plan *plan, struct spoke_consumer_o
 static void print_parameters(const struct sim_consumer *consumer, char *text, size_t size)
 {
 	const struct sim_calls_plan *plan = &consumer->plan->calls;
+	char journal[64];
 
+	sim_journal_print(consumer, journal, sizeof(journal));
 	(void)snprintf(text, size,
 		       "?eject.failures=%u&eject.errors=%u&eject.calls=%u&eject.latency=%u&eject."
-		       "time=%ums&registry.retry.period=%ums",
+		       "time=%ums&registry.retry.period=%ums%s",
 		       plan->eject_failures, plan->eject_failures ? 40 + plan->eject_failures : 0,
 		       1 + plan->eject_failures, plan->eject_failures % 4 == 1 ? 3u : 0,
 		       (unsigned)(plan->eject_ns / MS) + 10,
-		       (unsigned)(consumer->process.world->plan->registry_retry_ns / MS));
+		       (unsigned)(consumer->process.world->plan->registry_retry_ns / MS), journal);
 }
 
 static bool make_methods(struct sim_consumer *consumer)
 {
 	const struct sim_calls_plan *plan = &consumer->plan->calls;
 	struct spoke_method_options options = { .idempotent = plan->idempotent,
+						.once = plan->once,
 						.hedge_after_ns = plan->hedge_ns };
 
 	if (spoke_consumer_method(consumer->consumer, method_names[0], &options,
@@ -109,11 +113,11 @@ static bool make_methods(struct sim_consumer *consumer)
 
 static bool make(struct sim_consumer *consumer)
 {
-	static char urls[SIM_PROVIDERS][192];
+	static char urls[SIM_PROVIDERS][256];
 	const char *more[SIM_PROVIDERS];
 	const struct sim_world *world = consumer->process.world;
 	unsigned count = world->plan->provider_count;
-	char parameters[128];
+	char parameters[192];
 	struct spoke_consumer_options options = {
 		.serialization = consumer->plan->hessian2 ? SPOKE_SERIALIZATION_HESSIAN2
 							  : SPOKE_SERIALIZATION_MSGPACK,
@@ -134,6 +138,7 @@ static bool make(struct sim_consumer *consumer)
 						   .timers_max = 100000 };
 
 	set_calls(&consumer->plan->calls, &options);
+	sim_journal_options(consumer, &options);
 	print_parameters(consumer, parameters, sizeof(parameters));
 	for (unsigned i = 0; i < count; i++) {
 		(void)snprintf(urls[i], sizeof(urls[i]), "%s://%s/sim.Echo%s",
@@ -164,6 +169,7 @@ void sim_consumer_start(struct sim_consumer *consumer)
 {
 	struct sim_process *process = &consumer->process;
 	struct sim_world *world = process->world;
+	bool made;
 
 	process->engine = NULL;
 	consumer->consumer = NULL;
@@ -184,7 +190,9 @@ void sim_consumer_start(struct sim_consumer *consumer)
 	memset(consumer->connected_ns, 0, sizeof(consumer->connected_ns));
 	memset(consumer->was_silent, 0, sizeof(consumer->was_silent));
 	memset(consumer->last, 0, sizeof(consumer->last));
-	if (make(consumer)) {
+	made = make(consumer);
+	sim_journal_started(consumer);
+	if (made) {
 		sim_note(world, "c% starts: %y, % retries", process->number,
 			 consumer->plan->calls.policy, consumer->plan->calls.retries, 0);
 		return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Injects faults into the world: chooses at random among those that the plan enables. */
-#include "tests/sim/oracle.h"
+#include "tests/sim/journals.h"
 
 #include <errno.h>
 
@@ -247,6 +247,7 @@ void sim_faults_end(struct sim_world *world)
 	sim_registry_heal(world);
 	sim_access_heal(world);
 	sim_store_heal(world);
+	sim_journals_heal(world);
 	sim_fault_streams_end(world);
 	sim_floods_end(world);
 	spokei_vnet_set_all(world->virt.net, &link);

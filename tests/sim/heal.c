@@ -3,7 +3,7 @@
  * Checks recovery after the faults: all connections are established again, new calls succeed, and
  * all processes end in order.
  */
-#include "tests/sim/oracle.h"
+#include "tests/sim/journals.h"
 
 #include "core/engine/engine.h"
 
@@ -140,7 +140,8 @@ static unsigned waiting(const struct sim_world *world)
 	unsigned waits = 0;
 
 	for (unsigned i = 0; i < world->plan->consumer_count; i++)
-		waits += world->consumers[i].waits + world->consumers[i].ticket_count;
+		waits += world->consumers[i].waits + world->consumers[i].ticket_count +
+			 sim_book_restored(&world->consumers[i]);
 	return waits;
 }
 

@@ -161,6 +161,19 @@
 	X(S61, oracle_parents,                                                                     \
 	  "A call that is made for no request, or whose request is answered or still waited for, " \
 	  "is not cancelled.")                                                                     \
+	X(S62, oracle_journal,                                                                     \
+	  "A ticket in a journal that was told as deferred goes on or is settled in the next "     \
+	  "process, after a kill and, as its durability says, after a loss of power.")             \
+	X(S63, oracle_journal,                                                                     \
+	  "A ticket is settled once in all processes, unless one ended before the record of its "  \
+	  "end was on the disk, and has one id.")                                                  \
+	X(S64, oracle_journal,                                                                     \
+	  "A failback call whose request may have run, and must not run twice, is not written "    \
+	  "again, by a later process either.")                                                     \
+	X(S65, oracle_journal,                                                                     \
+	  "The deadline of a ticket is one of wall time, in a later process, too: it expires "     \
+	  "then, and is settled by then.")                                                         \
+	X(S66, oracle_journal, "A journal that no fault has damaged can be read.")                 \
 	X(L1, heal,                                                                                \
 	  "After the faults have ended, every consumer is connected again within its backoff "     \
 	  "and connect timeout, and every new call succeeds.")                                     \

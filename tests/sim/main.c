@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sim [--seeds N] [--first S] [--verbose] [--gateways] [--secure] [--shared] [--steady SECONDS]
- * [--outage]
+ * [--outage] [--journals]
  *
  * Runs seeds one after another; the first violation ends the program. Some seeds run twice, which
  * must produce the same history, and once more with shifted clocks. A part of the seeds has a
  * second world with a gateway for browsers; with --gateways each seed has only that one. A part of
- * the seeds runs over TLS, or has lists of callers; with --secure each seed does. With
+ * the seeds runs over TLS, or has lists of callers; with --secure each seed does. With --journals
+ * consumers of each seed, and not only of a part, have journals, and are killed. With
  * --steady no faults are injected. With --outage the only provider is away for ten minutes, while a
  * consumer makes a thousand failback calls a second.
  */
@@ -35,6 +36,7 @@ struct settings {
 	bool gateways;
 	bool secure;
 	bool shared;
+	bool journals;
 	bool verbose;
 };
 
@@ -126,6 +128,7 @@ static uint64_t run_seeds(const struct settings *settings, struct sim_counts *co
 		sim_plan_draw(&plan, settings->first + i, settings->secure);
 		plan.secure.tls = plan.secure.tls && sim_cert(SIM_CERT_AUTHORITY, 0);
 		sim_plan_share(&plan, settings->shared);
+		sim_plan_journals(&plan, settings->journals);
 		hash = sim_run(&plan, settings->verbose, counts);
 		if (plan.seed % TWICE_EVERY == 0)
 			run_again(&plan, hash);
@@ -181,7 +184,13 @@ static void summarize(const struct settings *settings, const struct sim_counts *
 		     " times\n",
 		     counts->secure, counts->tls, counts->veiled, counts->renewed, counts->shut,
 		     counts->forbidden);
-	(void)printf("%" PRIu64 " worlds with shared memory; %" PRIu64 " floods; %" PRIu64
+	(void)printf("%" PRIu64 " worlds with journals, %" PRIu64 " deaths, %" PRIu64
+		     " tickets restored; faults:",
+		     counts->journals, counts->deaths, counts->restored);
+	for (unsigned i = 0; i < SIM_JOURNAL_FAULTS; i++)
+		(void)printf(" %s %" PRIu64, sim_journal_fault_name((enum sim_journal_fault)i),
+			     counts->of_journal_fault[i]);
+	(void)printf("\n%" PRIu64 " worlds with shared memory; %" PRIu64 " floods; %" PRIu64
 		     " requests would have been late\n",
 		     counts->shares, counts->floods, counts->late);
 	(void)printf("%" PRIu64 " inner calls, %" PRIu64 " of them run; %" PRIu64
@@ -235,6 +244,8 @@ static void read_settings(struct settings *settings, char **args)
 			settings->secure = true;
 		} else if (strcmp(*args, "--shared") == 0) {
 			settings->shared = true;
+		} else if (strcmp(*args, "--journals") == 0) {
+			settings->journals = true;
 		} else if (strcmp(*args, "--verbose") == 0) {
 			settings->verbose = true;
 		} else {
@@ -242,7 +253,7 @@ static void read_settings(struct settings *settings, char **args)
 				      "sim: unknown option %s\n"
 				      "usage: sim [--seeds N] [--first S] [--verbose] "
 				      "[--gateways] [--secure] [--shared] [--steady SECONDS] "
-				      "[--outage]\n",
+				      "[--outage] [--journals]\n",
 				      *args);
 			exit(2);
 		}

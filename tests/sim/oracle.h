@@ -178,6 +178,9 @@ void sim_asks_check(struct sim_world *world);
 /* --- oracle_calls.c */
 
 void sim_call_ended(struct sim_call *call, const struct spoke_result *result);
+
+/* Records the end of a call whose process is being killed. */
+void sim_call_died(struct sim_call *call);
 void sim_call_taken(struct sim_call *call);
 
 /* Returns the connection of the request, or NULL if it is not known. */

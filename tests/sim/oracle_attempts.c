@@ -3,7 +3,7 @@
  * Checks the attempts of a call: their number, addresses, times and attachments. Attempts that were
  * not written are invisible to the oracle; they cannot have been run.
  */
-#include "tests/sim/oracle.h"
+#include "tests/sim/journals.h"
 
 #include <spoke/stats.h>
 
@@ -51,11 +51,19 @@ static unsigned writes_max(const struct sim_call *call)
 	return 1;
 }
 
+/* Returns whether a request that may have run must not be sent again to another place. */
+static bool may_run_once(const struct sim_call *call)
+{
+	return !plan_of(call)->idempotent &&
+	       (plan_of(call)->policy == SIM_FAILOVER || plan_of(call)->once);
+}
+
+/* Requests of earlier processes may run late. */
 static unsigned runs_max(const struct sim_call *call)
 {
-	return plan_of(call)->policy == SIM_FAILOVER && !plan_of(call)->idempotent
+	return may_run_once(call) && !call->lax
 		       ? 1
-		       : writes_max(call);
+		       : writes_max(call) * (call->lax ? 1u + call->lives : 1u);
 }
 
 static void check_writes(struct sim_world *world, const struct sim_call *call)
@@ -66,10 +74,9 @@ static void check_writes(struct sim_world *world, const struct sim_call *call)
 		sim_violation(world, SIM_S6, "call %u is written %u times, limit %u", number,
 			      call->writes, writes_max(call));
 	/* A request that was written may have been run, unless it was refused. */
-	if (call->writes > 1 && plan_of(call)->policy == SIM_FAILOVER &&
-	    !plan_of(call)->idempotent && call->refusals + 1 < call->writes - call->marked &&
-	    !call->murky && !world->tampered) {
-		sim_violation(world, SIM_S6,
+	if (call->writes > 1 && may_run_once(call) && !call->lax &&
+	    call->refusals + 1 < call->writes - call->marked && !call->murky && !world->tampered) {
+		sim_violation(world, plan_of(call)->once ? SIM_S64 : SIM_S6,
 			      "call %u is written %u times and was refused %u times, but may run "
 			      "only once",
 			      number, call->writes, call->refusals);
@@ -86,7 +93,8 @@ void sim_attempt_runs(const struct sim_provider *provider, struct sim_call *call
 		return;
 	/* Flipped bits may have turned an answer into a refusal. */
 	if (++call->runs > runs_max(call) && (call->runs > writes_max(call) || !world->tampered))
-		sim_violation(world, SIM_S6, "call %u is run %u times, limit %u",
+		sim_violation(world, runs_max(call) == 1 && plan_of(call)->once ? SIM_S64 : SIM_S6,
+			      "call %u is run %u times, limit %u",
 			      (unsigned)sim_number(world, call), call->runs, runs_max(call));
 }
 
@@ -272,6 +280,7 @@ void sim_attempt_written(struct sim_call *call, struct sim_stream *stream,
 	if (frame->repeat)
 		call->marked++;
 	check_writes(world, call);
+	sim_book_written(call);
 	sim_repeat_written(call, stream, frame);
 	if (!frame->repeat)
 		check_place(world, call, stream->place);

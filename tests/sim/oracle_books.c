@@ -3,7 +3,7 @@
  * Compares the product's own counters and lists with sums over all objects, and with its limits. At
  * the end all of them must be zero.
  */
-#include "tests/sim/oracle.h"
+#include "tests/sim/journals.h"
 #include "tests/support/balance.h"
 #include "transport/conn/conn.h"
 
@@ -214,13 +214,14 @@ static void check_calls(const struct sim_consumer *consumer)
 	struct sim_world *world = consumer->process.world;
 	const struct spokei_slab *calls = &consumer->consumer->caller->calls;
 	uint32_t under_way = 0;
+	uint32_t tickets = consumer->ticket_count + sim_book_restored(consumer);
 	uint32_t waiting;
 
-	if (calls->count != consumer->waits + consumer->ticket_count)
+	if (calls->count != consumer->waits + tickets)
 		sim_violation(world, SIM_S9,
 			      "consumer %u reports %u calls, but there are %u and %u tickets",
 			      consumer->process.number, (unsigned)calls->count, consumer->waits,
-			      consumer->ticket_count);
+			      tickets);
 	for (uint32_t i = 0; i < calls->used; i++) {
 		const struct spokei_call *call = spokei_slab_at(calls, i);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks calls as the caller sees them, and requests as handlers see them. */
+#include "tests/sim/journals.h"
 #include "tests/sim/store.h"
 
 #include <inttypes.h>
@@ -19,7 +20,11 @@ static unsigned number_of(const struct sim_world *world, const struct sim_call *
  * frozen. */
 static uint64_t end_of(const struct sim_call *call)
 {
-	return call->begun_ns + sim_answer_ns(call) + LATE_NS + call->by->process.held_ns -
+	const struct sim_journal_plan *journal = &call->by->plan->journal;
+
+	/* A call that has failed waits for the journal. */
+	return call->begun_ns + sim_answer_ns(call) + LATE_NS +
+	       (journal->on ? journal->wait_ns + LATE_NS : 0) + call->by->process.held_ns -
 	       call->held_ns;
 }
 
@@ -258,6 +263,15 @@ void sim_call_ended(struct sim_call *call, const struct spoke_result *result)
 			      spoke_strerror(result->error));
 }
 
+void sim_call_died(struct sim_call *call)
+{
+	struct sim_world *world = call->by->process.world;
+
+	if (++call->ends > 1)
+		sim_violation(world, SIM_S1, "call %u ends twice", number_of(world, call));
+	call->by->waits--;
+}
+
 void sim_calls_check(struct sim_world *world, bool all)
 {
 	while (world->oldest < world->call_count && world->calls[world->oldest].ends)
@@ -277,6 +291,17 @@ void sim_calls_check(struct sim_world *world, bool all)
 
 /* --- handlers */
 
+/* Returns the longest time of an attempt. Those of a later process have the timeout of the method.
+ */
+static uint64_t attempt_ns(const struct sim_call *call)
+{
+	uint64_t answer_ns = sim_answer_ns(call);
+
+	return call->lives > 0 && answer_ns < call->by->plan->timeout_ns
+		       ? call->by->plan->timeout_ns
+		       : answer_ns;
+}
+
 static void check_deadline(struct sim_provider *provider, const struct sim_call *call,
 			   const struct sim_stream *stream, const struct spoke_request *request)
 {
@@ -294,7 +319,7 @@ static void check_deadline(struct sim_provider *provider, const struct sim_call 
 	 * attempt may have been queued at any time. */
 	if (put_ns < stream->ends[0].first_wrote_ns && !sim_repeats(call))
 		put_ns = stream->ends[0].first_wrote_ns;
-	most_ns = call->begun_ns + sim_answer_ns(call) - put_ns + MS +
+	most_ns = call->begun_ns + attempt_ns(call) - put_ns + MS +
 		  (call->by->process.held_ns - call->held_ns);
 	if (left_ns > most_ns)
 		sim_violation(world, SIM_S13, "the deadline of call %u grew by %.3f ms",

@@ -113,7 +113,8 @@ void sim_repeat_written(struct sim_call *call, const struct sim_stream *stream,
 			call->instance = 0;
 		return;
 	}
-	if (frame->repeat && (twice || !was_named(stream, frame->instance)))
+	/* The journal may know an instance of an earlier connection. */
+	if (frame->repeat && (twice || (call->lives == 0 && !was_named(stream, frame->instance))))
 		sim_violation(world, SIM_S57,
 			      "call %u is repeated at instance %" PRIx32
 			      " with the mark of %" PRIx32,

@@ -3,6 +3,7 @@
 #include "tests/sim/oracle.h"
 
 #include "core/engine/engine.h"
+#include "tests/sim/journals.h"
 #include "tests/sim/store.h"
 
 #include <spoke/stats.h>
@@ -163,6 +164,7 @@ void sim_turned(struct spokei_world_process *virt)
 	sim_floods_turned(process);
 	if (!sim_is_provider(process) && process->engine) {
 		check_retries((struct sim_consumer *)process);
+		sim_journal_turned((struct sim_consumer *)process);
 		sim_leases_turned((struct sim_consumer *)process);
 	}
 	if (sim_is_provider(process))

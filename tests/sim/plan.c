@@ -24,6 +24,8 @@
 #define DEDUPE_PERMILLE 400u
 #define CHAINS_SEED UINT64_C(0x706172656e7400)
 #define CHAINS_PERMILLE 200u
+#define JOURNALS_SEED UINT64_C(0x6a6f7572006e)
+#define JOURNALS_PERMILLE 200u
 #define OUTAGE_BEFORE_NS (5 * SECOND)
 #define OUTAGE_NS (600 * SECOND)
 #define OUTAGE_AFTER_NS (5 * SECOND)
@@ -56,6 +58,17 @@ static const char *const store_fault_names[SIM_STORE_FAULTS] = {
 const char *sim_store_fault_name(enum sim_store_fault fault)
 {
 	return store_fault_names[fault];
+}
+
+static const char *const journal_fault_names[SIM_JOURNAL_FAULTS] = {
+	[SIM_JOURNAL_KILL] = "kill",
+	[SIM_JOURNAL_POWER] = "power",
+	[SIM_JOURNAL_CLOSE] = "close",
+};
+
+const char *sim_journal_fault_name(enum sim_journal_fault fault)
+{
+	return journal_fault_names[fault];
 }
 
 /* Returns the heartbeat interval of a process. Most processes of a seed share one; some have
@@ -380,6 +393,49 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed, bool secure)
 	draw_limits(plan);
 	draw_dedupe(plan);
 	draw_chains(plan);
+}
+
+/* Tickets last longer than usual, so that they live through several processes. */
+static void draw_journal(struct sim_dice *dice, struct sim_consumer_plan *plan, size_t record)
+{
+	struct sim_calls_plan *calls = &plan->calls;
+
+	calls->policy = SIM_FAILBACK;
+	calls->retries = (uint32_t)sim_between(dice, 0, 4);
+	calls->period_ns = sim_magnitude(dice, 10 * MS, SECOND);
+	if (sim_chance(dice, 700))
+		calls->deadline_ns = sim_magnitude(dice, 100 * MS, 8 * SECOND);
+	calls->once = !calls->idempotent && sim_chance(dice, 400);
+	plan->journal = (struct sim_journal_plan){
+		.on = true,
+		.power = sim_chance(dice, 500),
+		.wait_ns = sim_magnitude(dice, MS, 200 * MS),
+		.sync_ns = sim_magnitude(dice, 10 * MS, SECOND),
+		.segment_size = (uint32_t)sim_magnitude(dice, 2048, 65536),
+	};
+	/* As in real journals, a segment has room for several of the largest records. */
+	if (plan->journal.segment_size < 4 * record)
+		plan->journal.segment_size = (uint32_t)(4 * record);
+}
+
+void sim_plan_journals(struct sim_plan *plan, bool always)
+{
+	struct sim_dice dice = sim_dice_make(plan->seed ^ JOURNALS_SEED);
+
+	if ((!sim_chance(&dice, JOURNALS_PERMILLE) && !always) || plan->secure.on)
+		return;
+	plan->journals = (struct sim_journals_plan){
+		.on = true,
+		.always = always,
+		.fault_every_ns = sim_magnitude(&dice, 20 * MS, SECOND),
+	};
+	for (unsigned i = 0; i < plan->consumer_count; i++)
+		if (i == 0 || sim_chance(&dice, 500))
+			draw_journal(&dice, &plan->consumers[i], plan->size_max + 512);
+	for (unsigned i = 0; i < SIM_JOURNAL_FAULTS; i++)
+		plan->journals.faults |= sim_chance(&dice, 500) ? 1u << i : 0;
+	if (plan->faults == 0)
+		plan->journals.faults = 0;
 }
 
 void sim_plan_steady(struct sim_plan *plan, unsigned calls_per_s, uint64_t length_ns)

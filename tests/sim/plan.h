@@ -68,7 +68,16 @@ enum sim_store_fault {
 	SIM_STORE_FAULTS,
 };
 
+/* Kinds of faults of consumers with journals, and of their disks. */
+enum sim_journal_fault {
+	SIM_JOURNAL_KILL,  /* the process is killed, maybe between two steps of its disk */
+	SIM_JOURNAL_POWER, /* ... and power fails */
+	SIM_JOURNAL_CLOSE, /* the consumer is freed or drained, or its process ends in order */
+	SIM_JOURNAL_FAULTS,
+};
+
 /* Return the names of faults for reports. */
+const char *sim_journal_fault_name(enum sim_journal_fault fault);
 const char *sim_store_fault_name(enum sim_store_fault fault);
 const char *sim_fault_name(enum sim_fault fault);
 
@@ -99,6 +108,7 @@ struct sim_calls_plan {
 	enum sim_policy policy;
 	unsigned balancer;
 	bool idempotent;
+	bool once;            /* used by failback, if not idempotent */
 	uint64_t hedge_ns;    /* or a percentile; 0: no backups */
 	uint32_t retries;     /* 0: none */
 	uint32_t forks;       /* used by the forking policy */
@@ -131,6 +141,15 @@ struct sim_provider_plan {
 	uint32_t executes;   /* 0, or SPOKE_EXECUTES_AUTO */
 };
 
+/* The journal of a consumer. */
+struct sim_journal_plan {
+	bool on;
+	bool power; /* its tickets survive the loss of power */
+	uint64_t wait_ns;
+	uint64_t sync_ns;
+	uint32_t segment_size;
+};
+
 struct sim_consumer_plan {
 	uint64_t heartbeat_ns;
 	uint64_t every_ns; /* between bursts of calls */
@@ -142,6 +161,15 @@ struct sim_consumer_plan {
 	bool frees_inside; /* the consumer may be freed in one of its callbacks */
 	bool registry;     /* the consumer finds its providers in the registry */
 	struct sim_calls_plan calls;
+	struct sim_journal_plan journal;
+};
+
+/* Journals of consumers. */
+struct sim_journals_plan {
+	bool on;
+	bool always;             /* the seed alone would not have them */
+	uint32_t faults;         /* bits of enum sim_journal_fault */
+	uint64_t fault_every_ns; /* on average */
 };
 
 /* Leases of the consumers, all at one store. */
@@ -224,6 +252,7 @@ struct sim_plan {
 	struct sim_chain_plan chain;
 	struct sim_leases_plan leases;
 	struct sim_secure_plan secure;
+	struct sim_journals_plan journals;
 	bool shares;        /* all links of consumers are shared memory */
 	bool shares_always; /* ... which the seed alone would not have */
 };
@@ -233,6 +262,10 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed, bool secure);
 
 /* Gives a plan without TLS links of shared memory, one seed in 25 or, with `always`, each. */
 void sim_plan_share(struct sim_plan *plan, bool always);
+
+/* Gives consumers of a plan without certificates journals, one seed in five or, with `always`,
+ * each. */
+void sim_plan_journals(struct sim_plan *plan, bool always);
 
 /* Returns whether the bytes of links are not those that the network carries. */
 static inline bool sim_plan_veils(const struct sim_plan *plan)

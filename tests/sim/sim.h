@@ -35,6 +35,7 @@ struct sim_world;
 struct sim_end;
 struct sim_store;
 struct sim_chains;
+struct sim_journals;
 
 /* --- processes */
 
@@ -47,6 +48,7 @@ struct sim_process {
 	bool draining;               /* draining has begun and not ended */
 	bool ending;                 /* its engine is being freed */
 	bool closed;                 /* its consumer or provider was freed */
+	bool dying; /* it is being killed: what its callbacks tell is known to nobody */
 	uint64_t drain_end_ns;
 	uint64_t drain_held_ns; /* value of held_ns when the drain began */
 	uint64_t back_ns;       /* time of the restart; 0: none */
@@ -236,7 +238,11 @@ struct sim_call {
 	uint8_t places;   /* a bit for each provider to which the call was written */
 	bool deferred;    /* the call has or had a ticket */
 	bool ticket_cancelled;
-	uint64_t cancelled_turn;   /* turn in which the ticket was cancelled */
+	uint64_t cancelled_turn; /* turn in which the ticket was cancelled */
+	uint64_t ahead_ns;       /* of the wall clock before that of the process, at its begin */
+	uint32_t promise;        /* place in the book of its consumer's journal, plus 1; 0: none */
+	uint8_t lives;           /* ends of processes that its ticket has seen */
+	bool lax;                /* its attempts may be counted anew after one of them */
 	struct sim_worker *worker; /* whose lease the call needs; NULL: none */
 	uint64_t grant;            /* of that lease, as in the worker */
 	bool fenced;               /* a provider has refused it for its fence number */
@@ -334,6 +340,10 @@ struct sim_counts {
 	uint64_t inner_runs;
 	uint64_t inner_gone;    /* inner calls that ended because their callers were gone */
 	uint64_t inner_refused; /* not begun because of that */
+	uint64_t journals;      /* worlds */
+	uint64_t deaths;        /* processes with journals that were killed, or lost power */
+	uint64_t restored;      /* tickets of earlier lives */
+	uint64_t of_journal_fault[SIM_JOURNAL_FAULTS];
 };
 
 struct sim_world {
@@ -354,8 +364,9 @@ struct sim_world {
 	uint64_t call_count;
 	uint64_t oldest; /* all calls before this one have ended */
 	struct sim_registry registry;
-	struct sim_store *store;   /* of leases; NULL: none */
-	struct sim_chains *chains; /* NULL: providers make no calls */
+	struct sim_store *store;       /* of leases; NULL: none */
+	struct sim_chains *chains;     /* NULL: providers make no calls */
+	struct sim_journals *journals; /* NULL: none */
 	uint64_t begun_ns;
 	/* Access lists and certificates: numbers of the present lists and certificates, and when
 	 * consumers were shut out and let in again; 0: not yet. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls the ticket functions of simulated consumers and checks the settlement callbacks. */
+#include "tests/sim/journals.h"
 #include "tests/sim/store.h"
 
 /* Records the callback of one ticket, which must run before the consumer's callback. */
@@ -7,6 +8,8 @@ static void settled_one(void *arg, const struct spoke_ticket_result *settled)
 {
 	struct sim_call *call = arg;
 
+	if (call->by->process.dying)
+		return;
 	if (settled->ticket.handle != call->ticket.handle || ++call->settled_then > 1 ||
 	    call->settled)
 		sim_violation(call->by->process.world, SIM_S8,
@@ -33,9 +36,12 @@ void sim_ticket_settled(void *arg, const struct spoke_ticket_result *settled)
 	struct sim_world *world = consumer->process.world;
 	const struct sim_call *call = call_of(consumer, settled->ticket);
 
+	if (consumer->process.dying)
+		return;
 	consumer->process.progress++;
 	sim_note(world, "c%: the ticket of call % is settled: %t after % attempts",
-		 consumer->process.number, call ? sim_number(world, call) : 0,
+		 consumer->process.number,
+		 call ? sim_number(world, call) : sim_book_call(consumer, settled->id),
 		 (uint64_t)settled->settlement, settled->attempts);
 	if (call && call->asked_then && !call->settled_then)
 		sim_violation(world, SIM_S8, "the callback of the ticket of call %u was not called",
@@ -51,7 +57,8 @@ void sim_ticket_settled(void *arg, const struct spoke_ticket_result *settled)
 		sim_call(consumer, false);
 }
 
-static void ask(struct sim_consumer *consumer, const struct sim_call *call)
+/* Returns the id of the ticket. */
+static uint64_t ask(struct sim_consumer *consumer, const struct sim_call *call)
 {
 	const struct sim_calls_plan *plan = &consumer->plan->calls;
 	struct sim_world *world = consumer->process.world;
@@ -65,6 +72,7 @@ static void ask(struct sim_consumer *consumer, const struct sim_call *call)
 	    (call->id && state.id != call->id) ||
 	    state.left_ns > sim_plan_ticket_ns(plan, call->timeout_ns))
 		sim_violation(world, SIM_S8, "the ticket of call %u reports a wrong state", number);
+	return state.id;
 }
 
 void sim_ticket_begin(struct sim_call *call)
@@ -74,7 +82,7 @@ void sim_ticket_begin(struct sim_call *call)
 
 	if (consumer->consumer == NULL)
 		return;
-	ask(consumer, call);
+	sim_book_told(call, ask(consumer, call));
 	if (!sim_chance(&world->dice, 500))
 		return;
 	if (spoke_ticket_then(consumer->consumer, call->ticket, settled_one, call))
@@ -90,7 +98,7 @@ void sim_tickets_cancel(struct sim_consumer *consumer)
 	for (unsigned i = 0; i < consumer->ticket_count && consumer->consumer; i++) {
 		struct sim_call *call = &world->calls[consumer->tickets[i] - 1];
 
-		ask(consumer, call);
+		(void)ask(consumer, call);
 		if (!sim_chance(&world->dice, 300))
 			continue;
 		if (!spoke_ticket_cancel(consumer->consumer, call->ticket))

@@ -73,9 +73,10 @@ static void print_again(const struct sim_world *world)
 	else if (plan->steady)
 		(void)printf(" --steady %" PRIu64, plan->length_ns / SECOND);
 	else
-		(void)printf(" %s%s%s--seeds 1 --first %" PRIu64,
+		(void)printf(" %s%s%s%s--seeds 1 --first %" PRIu64,
 			     plan->gateways ? "--gateways " : "",
 			     plan->shares_always ? "--shared " : "",
+			     plan->journals.always ? "--journals " : "",
 			     plan->secure.on && plan->secure.always ? "--secure " : "", plan->seed);
 	(void)printf(" --verbose\n");
 	(void)fflush(stdout);

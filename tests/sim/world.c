@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs one world from its beginning to its end. */
 #include "tests/sim/chains.h"
+#include "tests/sim/journals.h"
 #include "tests/sim/store.h"
 
 #include <spoke/config.h>
@@ -65,6 +66,8 @@ void sim_process_end(struct sim_process *process)
 	struct spoke_engine *engine = process->engine;
 	struct sim_world *world = process->world;
 
+	if (!sim_is_provider(process) && sim_journal_kill_due((struct sim_consumer *)process))
+		return;
 	if (sim_is_provider(process)) {
 		struct sim_provider *provider = (struct sim_provider *)process;
 
@@ -97,6 +100,7 @@ void sim_process_end(struct sim_process *process)
 		((struct sim_provider *)process)->config = NULL;
 	} else {
 		sim_tickets_end((struct sim_consumer *)process);
+		sim_journal_ended((struct sim_consumer *)process);
 		sim_leases_end((struct sim_consumer *)process);
 	}
 	sim_books_end(process);
@@ -170,6 +174,7 @@ static void look(struct sim_world *world)
 	sim_links_check(world);
 	sim_calls_check(world, false);
 	sim_tickets_check(world);
+	sim_books_of_journals(world);
 	sim_lists_check(world);
 	sim_leases_check(world);
 }
@@ -183,9 +188,12 @@ void sim_go_on(struct sim_world *world, uint64_t until_ns)
 			next_ns = world->next_fault_ns;
 		if (!world->healing && world->store && world->store->next_fault_ns < next_ns)
 			next_ns = world->store->next_fault_ns;
+		if (!world->healing && sim_journals_next(world) < next_ns)
+			next_ns = sim_journals_next(world);
 		if (next_ns > until_ns)
 			next_ns = until_ns;
 		spokei_world_go(&world->virt, next_ns);
+		sim_journals_now(world);
 		if (world->virt.now_ns >= world->next_look_ns)
 			look(world);
 		if (!world->healing && world->virt.now_ns >= world->next_fault_ns)
@@ -218,6 +226,7 @@ static void begin(struct sim_world *world, const struct sim_plan *plan, bool ver
 	init_processes(world);
 	sim_store_start(world);
 	sim_chains_begin(world);
+	sim_journals_begin(world);
 	world->begun_ns = world->virt.now_ns;
 	sim_secure_begin(world);
 	sim_access_begin(world);
@@ -235,6 +244,7 @@ static void begin(struct sim_world *world, const struct sim_plan *plan, bool ver
 
 static void finish(struct sim_world *world)
 {
+	sim_journals_end(world);
 	for (unsigned i = 0; i < SIM_PROCESSES; i++) {
 		struct sim_process *process = sim_process_at(world, i);
 
@@ -275,6 +285,11 @@ static void add_counts(struct sim_counts *to, const struct sim_counts *from)
 	to->inner_runs += from->inner_runs;
 	to->inner_gone += from->inner_gone;
 	to->inner_refused += from->inner_refused;
+	to->journals += from->journals;
+	to->deaths += from->deaths;
+	to->restored += from->restored;
+	for (unsigned i = 0; i < SIM_JOURNAL_FAULTS; i++)
+		to->of_journal_fault[i] += from->of_journal_fault[i];
 	for (unsigned i = 0; i < SIM_FAULTS; i++)
 		to->of_fault[i] += from->of_fault[i];
 	for (unsigned i = 0; i < SIM_STORE_FAULTS; i++)

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The disks of consumers with journals, and the ends of their processes. */
+#include "tests/sim/journals.h"
+
+#include "cluster/call/caller.h"
+#include "cluster/consumer/parts.h"
+#include "cluster/journal/journal.h"
+#include "core/virtual/files.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FOLDER "/j"
+#define STEPS_MAX 12u       /* of a disk, before a process is killed between them */
+#define EARLY_PERMILLE 150u /* of lives that end while the journal is read */
+
+struct sim_journal *sim_journal_of(const struct sim_consumer *consumer)
+{
+	struct sim_journals *all = consumer->process.world->journals;
+	struct sim_journal *journal;
+
+	if (all == NULL)
+		return NULL;
+	journal = &all->of[consumer->process.number - SIM_PROVIDERS];
+	return journal->disk ? journal : NULL;
+}
+
+static struct sim_world *world_of(const struct sim_journal *journal)
+{
+	return journal->by->process.world;
+}
+
+static struct sim_dice *dice_of(const struct sim_journal *journal)
+{
+	return &world_of(journal)->journals->dice;
+}
+
+static const struct sim_journal_plan *plan_of(const struct sim_journal *journal)
+{
+	return &journal->by->plan->journal;
+}
+
+/* --- a life */
+
+void sim_journal_options(struct sim_consumer *consumer, struct spoke_consumer_options *options)
+{
+	const struct sim_journal *journal = sim_journal_of(consumer);
+
+	if (journal == NULL)
+		return;
+	options->journal = FOLDER;
+	options->durability = plan_of(journal)->power ? SPOKE_DURABILITY_POWER
+						      : SPOKE_DURABILITY_PROCESS;
+	options->recovered = sim_book_read;
+	options->recovered_arg = consumer;
+	/* The journal is read after its segments were made small. */
+	consumer->process.virt.pool_is_busy = true;
+}
+
+void sim_journal_print(const struct sim_consumer *consumer, char *text, size_t size)
+{
+	const struct sim_journal *journal = sim_journal_of(consumer);
+
+	*text = '\0';
+	if (journal)
+		(void)snprintf(text, size, "&journal.wait=%ums&journal.sync=%ums",
+			       (unsigned)(plan_of(journal)->wait_ns / MS),
+			       (unsigned)(plan_of(journal)->sync_ns / MS));
+}
+
+/* The disk makes only some more steps. */
+static void cut(struct sim_journal *journal, uint64_t steps, uint64_t kill_ns)
+{
+	sim_note(world_of(journal), "the disk of c% makes % more steps",
+		 journal->by->process.number, steps, 0, 0);
+	spokei_vfiles_cut(journal->disk, (unsigned)steps);
+	journal->kill_ns = kill_ns;
+}
+
+void sim_journal_started(struct sim_consumer *consumer)
+{
+	struct sim_journal *journal = sim_journal_of(consumer);
+	struct spokei_world_process *virt = &consumer->process.virt;
+
+	if (journal == NULL)
+		return;
+	virt->pool_is_busy = false;
+	if (consumer->consumer && consumer->consumer->caller->journal)
+		consumer->consumer->caller->journal->log_options.segment_size =
+			plan_of(journal)->segment_size;
+	if (virt->loop)
+		virt->env.loop->wake(virt->loop);
+	sim_book_begin(journal);
+	if (!world_of(journal)->healing && journal->starts++ > 0 &&
+	    sim_chance(dice_of(journal), EARLY_PERMILLE))
+		cut(journal, sim_between(dice_of(journal), 0, STEPS_MAX),
+		    world_of(journal)->virt.now_ns + sim_magnitude(dice_of(journal), MS, 100 * MS));
+}
+
+/* --- the end of a life */
+
+/* Ends the process at once. */
+static void kill_now(struct sim_journal *journal)
+{
+	struct sim_process *process = &journal->by->process;
+	struct sim_world *world = process->world;
+	bool power = journal->loses_power;
+
+	sim_note(world, power ? "c% loses power" : "c% is killed", process->number, 0, 0, 0);
+	journal->was_cut = spokei_vfiles_is_cut(journal->disk);
+	spokei_vfiles_cut(journal->disk, 0);
+	journal->kill_ns = 0;
+	journal->loses_power = false;
+	process->dying = true;
+	sim_process_end(process);
+	process->dying = false;
+	if (power)
+		spokei_vfiles_lose(journal->disk);
+	spokei_vfiles_cut(journal->disk, UINT_MAX);
+	sim_book_died(journal, power ? SIM_DEATH_POWER : SIM_DEATH_KILLED);
+	process->back_ns = world->virt.now_ns + sim_magnitude(dice_of(journal), MS, 500 * MS);
+	world->counts.deaths++;
+}
+
+void sim_journal_ended(struct sim_consumer *consumer)
+{
+	struct sim_journal *journal = sim_journal_of(consumer);
+
+	if (journal == NULL || consumer->process.dying)
+		return;
+	journal->was_cut = false;
+	sim_book_died(journal, SIM_DEATH_ENDED);
+}
+
+bool sim_journal_kill_due(struct sim_consumer *consumer)
+{
+	struct sim_journal *journal = sim_journal_of(consumer);
+
+	if (journal == NULL || journal->kill_ns == 0 || consumer->process.dying)
+		return false;
+	kill_now(journal);
+	return true;
+}
+
+void sim_journal_turned(struct sim_consumer *consumer)
+{
+	struct sim_journal *journal = sim_journal_of(consumer);
+
+	if (journal && journal->kill_ns && spokei_vfiles_is_cut(journal->disk))
+		world_of(journal)->virt.halts = true;
+}
+
+/* --- faults */
+
+/* Returns a random journal whose process runs, or NULL. */
+static struct sim_journal *any_journal(struct sim_world *world)
+{
+	struct sim_journals *all = world->journals;
+	struct sim_journal *journal = &all->of[sim_throw(&all->dice) % SIM_CONSUMERS];
+
+	return journal->disk && journal->by->process.engine && journal->kill_ns == 0 ? journal
+										     : NULL;
+}
+
+static bool die(struct sim_world *world, bool power)
+{
+	struct sim_journal *journal = any_journal(world);
+
+	if (journal == NULL)
+		return false;
+	journal->loses_power = power;
+	if (sim_chance(dice_of(journal), 500))
+		cut(journal, sim_between(dice_of(journal), 0, STEPS_MAX),
+		    world->virt.now_ns + sim_magnitude(dice_of(journal), MS, 300 * MS));
+	else
+		kill_now(journal);
+	return true;
+}
+
+static bool kill_one(struct sim_world *world)
+{
+	return die(world, false);
+}
+
+static bool lose_power(struct sim_world *world)
+{
+	return die(world, true);
+}
+
+static bool close_one(struct sim_world *world)
+{
+	struct sim_journal *journal = any_journal(world);
+	struct sim_process *process;
+
+	if (journal == NULL || journal->by->consumer == NULL || journal->by->process.draining ||
+	    journal->by->process.virt.held_until_ns > world->virt.now_ns)
+		return false;
+	process = &journal->by->process;
+	switch (sim_throw(dice_of(journal)) % 3) {
+	case 0:
+		sim_consumer_free(journal->by);
+		break;
+	case 1:
+		sim_drain_begin(process, sim_magnitude(dice_of(journal), MS, 500 * MS));
+		process->back_ns = world->virt.now_ns + sim_magnitude(dice_of(journal), MS, SECOND);
+		break;
+	default:
+		sim_process_end(process);
+		process->back_ns = world->virt.now_ns +
+				   sim_magnitude(dice_of(journal), MS, 200 * MS);
+	}
+	return true;
+}
+
+static bool (*const begin[SIM_JOURNAL_FAULTS])(struct sim_world *world) = {
+	[SIM_JOURNAL_KILL] = kill_one,
+	[SIM_JOURNAL_POWER] = lose_power,
+	[SIM_JOURNAL_CLOSE] = close_one,
+};
+
+static void inject(struct sim_world *world)
+{
+	struct sim_journals *all = world->journals;
+	enum sim_journal_fault fault;
+
+	all->next_fault_ns = world->virt.now_ns +
+			     sim_between(&all->dice, 1, 2 * world->plan->journals.fault_every_ns);
+	do
+		fault = (enum sim_journal_fault)(sim_throw(&all->dice) % SIM_JOURNAL_FAULTS);
+	while (!(world->plan->journals.faults & 1u << fault));
+	if (!begin[fault](world))
+		return;
+	world->counts.faults++;
+	world->counts.of_journal_fault[fault]++;
+}
+
+uint64_t sim_journals_next(const struct sim_world *world)
+{
+	return world->journals ? world->journals->next_fault_ns : UINT64_MAX;
+}
+
+void sim_journals_now(struct sim_world *world)
+{
+	struct sim_journals *all = world->journals;
+
+	if (all == NULL)
+		return;
+	for (unsigned i = 0; i < world->plan->consumer_count; i++) {
+		struct sim_journal *journal = &all->of[i];
+
+		if (journal->kill_ns &&
+		    (world->virt.now_ns >= journal->kill_ns || spokei_vfiles_is_cut(journal->disk)))
+			kill_now(journal);
+	}
+	if (!world->healing && world->virt.now_ns >= all->next_fault_ns)
+		inject(world);
+}
+
+void sim_journals_heal(struct sim_world *world)
+{
+	if (world->journals == NULL)
+		return;
+	world->journals->next_fault_ns = UINT64_MAX;
+	for (unsigned i = 0; i < world->plan->consumer_count; i++) {
+		struct sim_journal *journal = &world->journals->of[i];
+
+		if (journal->kill_ns || (journal->unused && journal->by->process.engine))
+			kill_now(journal);
+	}
+}
+
+/* --- the world */
+
+void sim_journals_begin(struct sim_world *world)
+{
+	static struct sim_journals journals;
+	const struct sim_plan *plan = world->plan;
+
+	world->journals = NULL;
+	if (!plan->journals.on)
+		return;
+	memset(&journals, 0, sizeof(journals));
+	world->journals = &journals;
+	journals.dice = sim_dice_make(plan->seed ^ UINT64_C(0x6a6f75726e616c));
+	journals.next_fault_ns = plan->journals.faults
+					 ? world->virt.now_ns + plan->journals.fault_every_ns
+					 : UINT64_MAX;
+	world->counts.journals++;
+	for (unsigned i = 0; i < plan->consumer_count; i++) {
+		struct sim_journal *journal = &journals.of[i];
+		struct sim_consumer *consumer = &world->consumers[i];
+
+		journal->by = consumer;
+		if (!plan->consumers[i].journal.on)
+			continue;
+		journal->disk = spokei_vfiles_new(world->virt.net);
+		if (journal->disk == NULL)
+			abort();
+		spokei_vfiles_harm(journal->disk, plan->seed + i, NULL);
+		consumer->process.virt.user.files = journal->disk;
+	}
+}
+
+void sim_journals_end(struct sim_world *world)
+{
+	for (unsigned i = 0; world->journals && i < world->plan->consumer_count; i++) {
+		struct sim_journal *journal = &world->journals->of[i];
+
+		if (journal->disk)
+			sim_book_end(journal);
+		spokei_vfiles_free(journal->disk);
+		free(journal->promises);
+	}
+	world->journals = NULL;
+}
