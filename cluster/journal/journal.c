@@ -446,9 +446,12 @@ static void wrote(struct spokei_journal *journal)
 }
 
 /* Begins a work, unless one is under way. A journal that is closing begins one after the other, and
- * works at once if the engine has no threads any more. */
+ * works at once if the engine has no threads any more. The files of a forked child are those of its
+ * parent. */
 static void begin_work(struct spokei_journal *journal)
 {
+	if (spokei_engine_forked(journal->engine))
+		return;
 	while (!journal->busy && (journal->stage == SPOKEI_JOURNAL_RESTORING ||
 				  journal->stage == SPOKEI_JOURNAL_OPEN)) {
 		int status;

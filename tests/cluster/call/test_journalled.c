@@ -600,6 +600,31 @@ TEST(repeat_of_the_next_process_is_recognised)
 	assert_int_equal(rig.runs, 1);
 }
 
+/* The provider answers while no process reads that. */
+TEST(answer_that_is_lost_with_the_process_is_given_again)
+{
+	struct lives_call *call;
+
+	rig.dedupe_ns = 600 * SECOND;
+	use("retry.period=100ms&retries=50&timeout=10s&retry.deadline=60s");
+	lives_begin();
+	call = lives_deferred();
+	clusterrig_start(0);
+	rig.providers[0].manner = RIG_SLOW;
+	rig.providers[0].least_ns = SECOND;
+	for (unsigned i = 0; i < 5000 && rig.runs == 0; i++)
+		clusterrig_pass(MS);
+	assert_int_equal(rig.runs, 1);
+	lives_kill();
+	clusterrig_pass(3 * SECOND);
+	assert_int_equal(call->settled, 0);
+	lives_begin();
+	clusterrig_pass(5 * SECOND);
+	assert_int_equal(call->settlement, SPOKE_TICKET_SUCCESS);
+	assert_true(call->attempts > rig.run_list[0].attempt);
+	assert_int_equal(rig.runs, 1);
+}
+
 TEST(ticket_goes_on_without_its_method_in_the_program)
 {
 	struct lives_call *call;
