@@ -10,8 +10,8 @@
  * belongs to the cell that its hash is a share of, and lies there or in a cell after it, because
  * others come first. So a place that changes costs its own points only.
  */
-#include "cluster/balancer/md5.h"
 #include "cluster/balancer/weights.h"
+#include "core/text/md5.h"
 
 #include <string.h>
 

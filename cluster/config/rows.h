@@ -222,6 +222,9 @@ SETTING(REGISTRY_URL, "registry.url", TEXT, REGISTRY, "URL of the registry",
 SETTING(REGISTRY_CACHE, "registry.cache", TEXT, REGISTRY, "file for the last list of providers",
 	RANGE(1, TEXT_MAX), OF_URLS,
 	FIELDS(AT(CONSUMER, registry_cache)))
+SETTING(REGISTER_MODE, "register-mode", NAME, PROVIDER,
+	"publish services, the instance of the application, as in Dubbo 3, or both",
+	NAMES(register_mode_name))
 SETTING(VERSION, "version", TEXT, SERVICE, "version of the service to call; *: any",
 	RANGE(1, TEXT_MAX), OF_URLS)
 SETTING(GROUP, "group", TEXT, SERVICE, "group of the service to call; *: any",

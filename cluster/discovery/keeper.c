@@ -12,6 +12,7 @@
 
 #include "cluster/discovery/cache.h"
 #include "cluster/discovery/override.h"
+#include "cluster/registry/instance.h"
 #include "cluster/registry/urls.h"
 #include "core/base/log.h"
 #include "core/base/pace.h"
@@ -59,6 +60,12 @@ static const struct {
 };
 /* clang-format on */
 
+/* An instance, as it is published. */
+struct description {
+	struct spokei_buffer text; /* its URL and its metadata, each with a NUL */
+	struct spoke_url url;
+};
+
 struct entry {
 	struct spoke_list node; /* list of the keeper */
 	enum entry_state state;
@@ -66,6 +73,9 @@ struct entry {
 	bool stale;        /* must be withdrawn and requested again */
 	bool troubled;     /* failed or lost, and not restored yet */
 	bool has_list;     /* a list is to be passed on, from `list_ns` on */
+	bool quiet;        /* a publication that only its instance shows */
+	bool seen;         /* of an instance: there are providers in it */
+	bool changed;      /* ... and `next` is to be published in place of `last` */
 	uint32_t failures; /* consecutive */
 	uint64_t due_ns;   /* earliest next request; GIVEN_UP: never */
 	uint64_t anew_ns;  /* from then on a loss is repeated at once */
@@ -75,6 +85,8 @@ struct entry {
 	struct spokei_url_list list;    /* ... of another category */
 	struct spokei_route_rule *rule; /* ... or the rule that it is; NULL: none */
 	struct spoke_url url;           /* of a publication */
+	struct description last;        /* of an instance: the last one published ... */
+	struct description next;        /* ... and the next one */
 	size_t size;                    /* of this struct, with all that follows it */
 	/* The registry's struct begins with this one; after it are the texts. */
 	_Alignas(max_align_t) struct spoke_registry_entry of;
@@ -87,6 +99,7 @@ struct spokei_keeper {
 	void *registry; /* NULL: closed */
 	uint64_t retry_ns;
 	uint32_t retries_max;              /* 0: no limit */
+	uint8_t mode;                      /* enum spokei_keeper_mode */
 	const struct spokei_keeper_up *up; /* NULL: no callbacks */
 	void *up_arg;
 	struct spoke_list entries;
@@ -96,6 +109,9 @@ struct spokei_keeper {
 	bool gave_up;    /* giving up was logged */
 	bool ended;      /* closed: no more requests */
 	bool freed;
+	bool describes;           /* the instances are to be described ... */
+	bool undescribed;         /* one cannot be published, which was logged */
+	uint64_t describe_ns;     /* ... from then on */
 	uint64_t end_ns;          /* after free(): deadline of the withdrawals */
 	struct spoke_alarm alarm; /* always armed: for the next due entry, or the end */
 	struct spokei_task act;   /* sends the requests, and passes lists on */
@@ -124,10 +140,20 @@ static struct entry *next_of(const struct spokei_keeper *keeper, const struct en
 	return next == &keeper->entries ? NULL : entry_at(next);
 }
 
+static bool is_of_category(const struct entry *entry, const char *category)
+{
+	return strcmp(entry->of.category, category) == 0;
+}
+
+static bool is_instance(const struct entry *entry)
+{
+	return !subscribes(entry) && is_of_category(entry, SPOKE_REGISTRY_INSTANCES);
+}
+
 /* Returns whether the entry is the subscription to the providers. */
 static bool lists_providers(const struct entry *entry)
 {
-	return subscribes(entry) && strcmp(entry->of.category, SPOKE_REGISTRY_PROVIDERS) == 0;
+	return subscribes(entry) && is_of_category(entry, SPOKE_REGISTRY_PROVIDERS);
 }
 
 /* Returns whether the entry is the subscription to a rule that is no configurator. */
@@ -434,8 +460,14 @@ static void set_wanted(struct entry *entry, bool wanted)
 static bool is_same_provider(const struct entry *entry, const char *service,
 			     const struct spoke_url *url)
 {
-	return !subscribes(entry) && strcmp(entry->of.service, service) == 0 &&
-	       spokei_urls_same(entry->of.url, url);
+	return !subscribes(entry) && !is_instance(entry) &&
+	       strcmp(entry->of.service, service) == 0 && spokei_urls_same(entry->of.url, url);
+}
+
+static void drop_description(struct description *description)
+{
+	spokei_buffer_fini(&description->text);
+	spoke_url_fini(&description->url);
 }
 
 static void drop_entry(struct spokei_keeper *keeper, struct entry *entry)
@@ -445,12 +477,14 @@ static void drop_entry(struct spokei_keeper *keeper, struct entry *entry)
 	spokei_list_remove(&entry->node);
 	spokei_buffer_fini(&entry->texts);
 	forget_list(entry);
+	drop_description(&entry->last);
+	drop_description(&entry->next);
 	spoke_url_fini(&entry->url);
 	spokei_free(keeper->engine->env, entry, 1, entry->size);
 }
 
 /* Adds an entry: a publication if there is a `url`, whose memory it takes over, with its text; else
- * a subscription to a category. */
+ * one of a category. */
 static int add_entry(struct spokei_keeper *keeper, const char *service, const char *text,
 		     struct spoke_url *url, struct entry **ret_entry)
 {
@@ -470,6 +504,8 @@ static int add_entry(struct spokei_keeper *keeper, const char *service, const ch
 	entry->size = size;
 	entry->wanted = true;
 	spokei_buffer_init(&entry->texts, keeper->engine->env, SIZE_MAX);
+	spokei_buffer_init(&entry->last.text, keeper->engine->env, SIZE_MAX);
+	spokei_buffer_init(&entry->next.text, keeper->engine->env, SIZE_MAX);
 	spokei_url_list_init(&entry->list, keeper->engine->env);
 	texts = (char *)&entry->of + room;
 	memcpy(texts, service, service_size);
@@ -483,6 +519,8 @@ static int add_entry(struct spokei_keeper *keeper, const char *service, const ch
 		entry->of.category = strcmp(url->scheme, "consumer") == 0
 					     ? SPOKE_REGISTRY_CONSUMERS
 					     : SPOKE_REGISTRY_PROVIDERS;
+		entry->quiet = keeper->mode == SPOKEI_KEEPER_INSTANCE && keeper->kind->instances &&
+			       url->host && is_of_category(entry, SPOKE_REGISTRY_PROVIDERS);
 	}
 	spokei_list_append(&keeper->entries, &entry->node);
 	keeper->entry_count++;
@@ -513,6 +551,159 @@ static struct entry *find_publication(struct spokei_keeper *keeper, const char *
 	return NULL;
 }
 
+/* --- instances */
+
+static bool is_provider(const struct entry *entry)
+{
+	return entry->wanted && !subscribes(entry) &&
+	       is_of_category(entry, SPOKE_REGISTRY_PROVIDERS);
+}
+
+static void describe_soon(struct spokei_keeper *keeper)
+{
+	keeper->describes = keeper->kind->instances && keeper->mode != SPOKEI_KEEPER_INTERFACE;
+	keeper->describe_ns = 0;
+}
+
+/* Returns the entry of the instance of a provider, or NULL. */
+static struct entry *find_instance(struct spokei_keeper *keeper, const struct spoke_url *provider)
+{
+	const char *application = spokei_urls_value(provider, "application");
+
+	for (struct entry *entry = next_of(keeper, NULL); entry; entry = next_of(keeper, entry)) {
+		const struct spoke_url *url = entry->changed ? &entry->next.url : &entry->last.url;
+
+		if (is_instance(entry) && strcmp(entry->of.service, application) == 0 &&
+		    strcmp(url->host, provider->host) == 0 && url->port == provider->port)
+			return entry;
+	}
+	return NULL;
+}
+
+/* Describes the instance of a provider by all providers in it. */
+static int describe(struct spokei_keeper *keeper, const struct spoke_url *provider,
+		    struct description *ret)
+{
+	const struct spoke_env *env = keeper->engine->env;
+	const struct spoke_url **services = spokei_alloc(env, keeper->entry_count,
+							 sizeof(const struct spoke_url *));
+	size_t count = 0;
+	int error = services ? SPOKE_OK : SPOKE_ENOMEM;
+
+	for (struct entry *entry = next_of(keeper, NULL); entry && services;
+	     entry = next_of(keeper, entry)) {
+		if (is_provider(entry) && spokei_instance_same(&entry->url, provider))
+			services[count++] = &entry->url;
+	}
+	if (!error)
+		error = spokei_instance_describe(env, services, count, &ret->text, &ret->text);
+	if (!error) {
+		const char *text = (const char *)spokei_buffer_data(&ret->text);
+
+		error = spoke_url_parse(env, text, strlen(text), &ret->url, NULL);
+	}
+	spokei_free(env, services, keeper->entry_count, sizeof(const struct spoke_url *));
+	return error;
+}
+
+/* Sets the next description of an instance, and takes it over. */
+static int set_next(struct spokei_keeper *keeper, struct entry *entry, const char *application,
+		    struct description *next)
+{
+	int error = SPOKE_OK;
+
+	if (entry == NULL)
+		error = add_entry(keeper, application, SPOKE_REGISTRY_INSTANCES, NULL, &entry);
+	if (error)
+		return error;
+	entry->of.url = &entry->last.url;
+	entry->seen = true;
+	set_wanted(entry, true);
+	/* The revision in the URL stands for the metadata. */
+	entry->changed = spokei_buffer_len(&entry->last.text) == 0 ||
+			 strcmp((const char *)spokei_buffer_data(&next->text),
+				(const char *)spokei_buffer_data(&entry->last.text)) != 0;
+	drop_description(entry->changed ? &entry->next : next);
+	if (entry->changed)
+		entry->next = *next;
+	return SPOKE_OK;
+}
+
+static int renew_instance(struct spokei_keeper *keeper, const struct spoke_url *provider)
+{
+	const char *application = spokei_urls_value(provider, "application");
+	struct entry *entry = find_instance(keeper, provider);
+	struct description next = { .url = { 0 } };
+	int error = SPOKE_EINVAL;
+
+	if (entry && entry->seen)
+		return SPOKE_OK;
+	spokei_buffer_init(&next.text, keeper->engine->env, SPOKEI_INSTANCE_MAX);
+	if (spokei_instance_is_name(application, strlen(application)))
+		error = describe(keeper, provider, &next);
+	if (!error)
+		error = set_next(keeper, entry, application, &next);
+	if (error)
+		drop_description(&next);
+	return error;
+}
+
+static void tell_undescribed(struct spokei_keeper *keeper, int error)
+{
+	if (!keeper->undescribed) {
+		spokei_event(keeper->engine, error, "registry %s: not published as an instance: %s",
+			     keeper->name,
+			     error == SPOKE_EINVAL ? "the application's name must be made of "
+						     "letters, digits, dots, - and _"
+						   : spoke_strerror(error));
+	}
+	keeper->undescribed = true;
+}
+
+/* Makes the instances those of the providers that are wanted. */
+static void describe_all(struct spokei_keeper *keeper, uint64_t now_ns)
+{
+	int error = SPOKE_OK;
+
+	if (!keeper->describes || keeper->describe_ns > now_ns)
+		return;
+	keeper->describes = false;
+	for (struct entry *entry = next_of(keeper, NULL); entry; entry = next_of(keeper, entry))
+		entry->seen = false;
+	for (struct entry *entry = next_of(keeper, NULL); entry && error != SPOKE_ENOMEM;
+	     entry = next_of(keeper, entry)) {
+		if (!is_provider(entry) || entry->url.host == NULL)
+			continue;
+		error = renew_instance(keeper, &entry->url);
+		if (error && error != SPOKE_ENOMEM)
+			tell_undescribed(keeper, error);
+	}
+	if (error == SPOKE_ENOMEM) {
+		keeper->describes = true;
+		keeper->describe_ns = after_pause(keeper);
+		return;
+	}
+	for (struct entry *entry = next_of(keeper, NULL); entry; entry = next_of(keeper, entry))
+		if (is_instance(entry) && !entry->seen)
+			set_wanted(entry, false);
+}
+
+/* Puts the next description in the place of the last one. No request is in flight. */
+static void turn_to_next(struct entry *entry)
+{
+	const char *text;
+
+	drop_description(&entry->last);
+	entry->last = entry->next;
+	entry->next.url = (struct spoke_url){ 0 };
+	spokei_buffer_init(&entry->next.text, entry->last.text.env, SIZE_MAX);
+	entry->changed = false;
+	text = (const char *)spokei_buffer_data(&entry->last.text);
+	entry->of.text = text + strlen(text) + 1;
+}
+
+/* --- publications */
+
 /* Withdraws all publications of a provider but one, which may be NULL. */
 static void withdraw_others(struct spokei_keeper *keeper, const struct entry *but,
 			    const char *service, const struct spoke_url *url)
@@ -521,6 +712,7 @@ static void withdraw_others(struct spokei_keeper *keeper, const struct entry *bu
 		if (entry != but && is_same_provider(entry, service, url))
 			set_wanted(entry, false);
 	}
+	describe_soon(keeper);
 	act_soon(keeper);
 }
 
@@ -570,6 +762,7 @@ void spokei_keeper_withdraw_all(struct spokei_keeper *keeper)
 	for (struct entry *entry = next_of(keeper, NULL); entry; entry = next_of(keeper, entry))
 		if (!subscribes(entry))
 			set_wanted(entry, false);
+	keeper->describes = false;
 	act_soon(keeper);
 }
 
@@ -628,13 +821,27 @@ bool spokei_keeper_has_categories(const struct spokei_keeper *keeper)
 	return keeper->kind->categories;
 }
 
+/* Returns whether all instances are published as they should be. */
+static bool has_instances(const struct spokei_keeper *keeper)
+{
+	for (struct entry *entry = next_of(keeper, NULL); entry; entry = next_of(keeper, entry))
+		if (is_instance(entry) && entry->wanted && (entry->state != HELD || entry->changed))
+			return false;
+	return !keeper->describes && !keeper->undescribed;
+}
+
 void spokei_keeper_count(const struct spokei_keeper *keeper, size_t *ret_wanted, size_t *ret_true)
 {
+	const bool instances = has_instances(keeper);
+
 	*ret_wanted = 0;
 	*ret_true = 0;
 	for (struct entry *entry = next_of(keeper, NULL); entry; entry = next_of(keeper, entry)) {
-		*ret_wanted += entry->wanted;
-		*ret_true += entry->wanted && entry->state == HELD;
+		if (!entry->wanted || is_instance(entry))
+			continue;
+		*ret_wanted += 1;
+		*ret_true += entry->state == HELD &&
+			     (instances || !is_provider(entry) || entry->url.host == NULL);
 	}
 }
 
@@ -668,8 +875,12 @@ static void pass_list(struct spokei_keeper *keeper, struct entry *entry)
 
 static void request(struct spokei_keeper *keeper, struct entry *entry)
 {
-	entry->state = entry->wanted && entry->state != HELD ? ASKING : ENDING;
-	if (entry->state == ASKING) {
+	entry->state = entry->wanted && (entry->state != HELD || entry->changed) ? ASKING : ENDING;
+	if (entry->changed && entry->state == ASKING)
+		turn_to_next(entry);
+	if (entry->quiet) {
+		entry->state = entry->state == ASKING ? HELD : ABSENT;
+	} else if (entry->state == ASKING) {
 		keeper->kind->want(keeper->registry, &entry->of);
 	} else {
 		entry->stale = false;
@@ -681,7 +892,7 @@ static void request(struct spokei_keeper *keeper, struct entry *entry)
  * withdrawal has failed does not block, because that may go on for ever. */
 static bool is_blocked(struct spokei_keeper *keeper, const struct entry *entry)
 {
-	if (subscribes(entry))
+	if (subscribes(entry) || is_instance(entry))
 		return false;
 	for (struct entry *other = next_of(keeper, NULL); other; other = next_of(keeper, other))
 		if (other != entry && (other->state == HELD || is_in_flight(other)) &&
@@ -700,7 +911,7 @@ static bool is_due(struct spokei_keeper *keeper, const struct entry *entry)
 	case ASKING:
 		return !entry->wanted;
 	case HELD:
-		return !entry->wanted || entry->stale;
+		return !entry->wanted || entry->stale || entry->changed;
 	case ENDING:
 		return false;
 	}
@@ -725,6 +936,7 @@ static void keeper_act(struct spokei_task *task)
 
 	if (keeper->ended || spokei_engine_forked(keeper->engine))
 		return;
+	describe_all(keeper, now_ns);
 	for (struct spoke_list *node = keeper->entries.next; node != &keeper->entries;) {
 		struct entry *entry = entry_at(node);
 
@@ -767,6 +979,8 @@ static int set_alarm(struct spokei_keeper *keeper, uint64_t now_ns)
 
 	if (keeper->freed)
 		due_ns = earlier(keeper->end_ns, now_ns, due_ns);
+	if (keeper->describes)
+		due_ns = earlier(keeper->describe_ns, now_ns, due_ns);
 	for (struct entry *entry = next_of(keeper, NULL); entry; entry = next_of(keeper, entry)) {
 		due_ns = earlier(entry->due_ns, now_ns, due_ns);
 		if (entry->has_list)
@@ -915,6 +1129,7 @@ static struct spokei_keeper *make(struct spoke_engine *engine,
 	keeper->size = size;
 	keeper->retry_ns = options->retry_ns ? options->retry_ns : SPOKEI_KEEPER_RETRY_NS;
 	keeper->retries_max = options->retries_max;
+	keeper->mode = options->mode;
 	memcpy(keeper->cache_path, path, strlen(path) + 1);
 	keeper->act.run = keeper_act;
 	keeper->finalise.run = keeper_finalise;

@@ -22,12 +22,22 @@ struct spokei_keeper;
 struct spokei_route_rule;
 struct spokei_url_list;
 
+/* The ways in which providers are published, as in Dubbo 3: by their services, by the instances of
+ * applications at their addresses, or both. Registries without instances have the first one only,
+ * and so have providers at unix sockets. */
+enum spokei_keeper_mode {
+	SPOKEI_KEEPER_ALL,
+	SPOKEI_KEEPER_INTERFACE,
+	SPOKEI_KEEPER_INSTANCE,
+};
+
 struct spokei_keeper_options {
 	const char *registry;              /* its URL */
 	const struct spoke_registry *kind; /* NULL: chosen by the URL's scheme */
 	uint64_t retry_ns;                 /* from 10 ms to a day; 0: SPOKEI_KEEPER_RETRY_NS */
 	uint32_t retries_max;              /* consecutive; 0: no limit */
 	const char *cache;                 /* cache file; NULL: none */
+	uint8_t mode;                      /* enum spokei_keeper_mode */
 };
 
 struct spokei_keeper_up {
@@ -85,7 +95,7 @@ bool spokei_keeper_has_categories(const struct spokei_keeper *keeper);
  */
 void spokei_keeper_free(struct spokei_keeper *keeper);
 
-/* Counts the entries that are wanted, and those of them that the registry has. */
+/* Counts the entries that are wanted, and those of them that the registry has, in each way. */
 void spokei_keeper_count(const struct spokei_keeper *keeper, size_t *ret_wanted, size_t *ret_true);
 
 #endif

@@ -434,6 +434,7 @@ int spokei_registration_init(struct spoke_provider *provider,
 		.retry_ns = spokei_settings_number(keys, SPOKEI_KEY_REGISTRY_RETRY_PERIOD),
 		.retries_max = (uint32_t)spokei_settings_number(keys,
 								SPOKEI_KEY_REGISTRY_RETRY_TIMES),
+		.mode = (uint8_t)spokei_settings_number(keys, SPOKEI_KEY_REGISTER_MODE),
 	};
 	int error = check_options(provider->engine, options, keys);
 

@@ -22,6 +22,8 @@ SPOKE_BEGIN_DECLS
 #define SPOKE_REGISTRY_CONSUMERS "consumers"
 #define SPOKE_REGISTRY_CONFIGURATORS "configurators"
 #define SPOKE_REGISTRY_ROUTERS "routers"
+/* Of an application, see below. */
+#define SPOKE_REGISTRY_INSTANCES "instances"
 
 /*
  * An entry of a registry, wanted by its user. It is the first member of the registry's own struct,
@@ -38,10 +40,15 @@ struct spoke_registry_entry {
 	 * begins with a dot, e.g. ".configurators", is a rule of Dubbo 2.7 and later: `service` is
 	 * its key then, "SERVICE:VERSION:GROUP" or an application, and its list is the one text of
 	 * the rule, or empty.
+	 *
+	 * SPOKE_REGISTRY_INSTANCES is that of Dubbo 3, where `service` is an application: `url` is
+	 * an address with parameters that describe this instance, and `text` is JSON, the metadata
+	 * of its services. Such an entry may be wanted again with other ones, to change it
+	 * without a gap.
 	 */
 	const char *category;
 	const struct spoke_url *url; /* NULL: a subscription */
-	const char *text;            /* the URL as text */
+	const char *text;            /* the URL as text, or metadata */
 };
 
 /*
@@ -68,6 +75,8 @@ struct spoke_registry {
 	/* The registry has categories. Then consumers are published, too: URLs with the scheme
 	 * "consumer" and the host "0.0.0.0", which it replaces by an address of this machine. */
 	bool categories;
+	/* It has instances of applications. Then providers are published in this way, too. */
+	bool instances;
 	/* Opens a registry. Returns 0, or an error for a wrong URL, with a sentence in the newest
 	 * event of the engine. An unreachable registry is not an error here. `url` is borrowed for
 	 * the call, `up` and `arg` until close(). */

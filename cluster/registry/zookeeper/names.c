@@ -7,6 +7,8 @@
 #include "core/base/log.h"
 #include "core/text/option.h"
 
+#include <spoke/registry.h>
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,22 +122,32 @@ static int read_root(struct spokei_zoo_settings *settings, const struct spoke_ur
 		     char why[SPOKEI_ZOO_WHY_MAX])
 {
 	const char *group = spoke_url_get(url, "group");
+	const char *instances = spoke_url_get(url, "rootPath");
 	const char *parent = url->path ? url->path : "";
 	int len;
 
+	/* As in Java, which has no other folder for instances in a group. */
+	if (instances == NULL || *instances == '\0')
+		instances = group && *group ? group : "services";
+	instances += *instances == '/';
 	if (group == NULL || *group == '\0')
 		group = "dubbo";
 	group += *group == '/'; /* room for both */
-	if ((*parent && !is_path(parent)) || !is_path(group)) {
+	if ((*parent && !is_path(parent)) || !is_path(group) || !is_path(instances)) {
 		return refuse(
 			why, SPOKE_EINVAL,
-			"path and group: invalid path in ZooKeeper; each part between slashes "
-			"must be printable ASCII, and not \".\" or \"..\"");
+			"path, group and rootPath: invalid path in ZooKeeper; each part between "
+			"slashes must be printable ASCII, and not \".\" or \"..\"");
 	}
 	len = snprintf(settings->root, sizeof(settings->root), "%s%s/%s", *parent ? "/" : "",
 		       parent, group);
 	if (len < 0 || (size_t)len >= sizeof(settings->root))
 		return refuse(why, SPOKE_ETOOLARGE, "path and group are longer than %u bytes",
+			      SPOKEI_ZOO_ROOT_MAX - 1);
+	len = snprintf(settings->services, sizeof(settings->services), "%s%s/%s",
+		       *parent ? "/" : "", parent, instances);
+	if (len < 0 || (size_t)len >= sizeof(settings->services))
+		return refuse(why, SPOKE_ETOOLARGE, "path and rootPath are longer than %u bytes",
 			      SPOKEI_ZOO_ROOT_MAX - 1);
 	return SPOKE_OK;
 }
@@ -189,6 +201,10 @@ size_t spokei_zoo_print_folder(const struct spokei_zoo_settings *settings, const
 	if (spokei_urls_are_rule(category))
 		return (size_t)snprintf(out, size, "%s/config/dubbo/%s%s", settings->root, service,
 					category);
+	if (strcmp(category, SPOKE_REGISTRY_INSTANCES) == 0)
+		return (size_t)snprintf(out, size, "%s/%s", settings->services, service);
+	if (strcmp(category, SPOKEI_ZOO_METADATA) == 0 || strcmp(category, SPOKEI_ZOO_MAPPING) == 0)
+		return (size_t)snprintf(out, size, "%s/%s/%s", settings->root, category, service);
 	if (spokei_urls_are_services(service)) {
 		(void)snprintf(out, size, "%s", settings->root);
 		return root;

@@ -339,9 +339,10 @@ static void got_names(int code, const struct String_vector *names, const void *d
 static void got_data(int code, const char *value, int len, const struct Stat *stat,
 		     const void *data)
 {
-	(void)stat;
-	deliver(data, &(struct spokei_zoo_answer){
-			      .code = code, .data = value, .len = len > 0 ? (size_t)len : 0 });
+	deliver(data, &(struct spokei_zoo_answer){ .code = code,
+						   .stat = stat,
+						   .data = value,
+						   .len = len > 0 ? (size_t)len : 0 });
 }
 
 /* --- life */
@@ -483,6 +484,16 @@ static int ask_create(zhandle_t *zh, const char *path, const char *text, int mod
 			   request);
 }
 
+static int ask_set(const struct spokei_zoo_asker *asker, const char *path, const char *text,
+		   const struct spokei_zoo_request *request)
+{
+	size_t len = strlen(text);
+
+	if (len > INT_MAX)
+		return ZBADARGUMENTS;
+	return zoo_aset(asker->handle->zh, path, text, (int)len, asker->version, got_stat, request);
+}
+
 static int put(const struct spokei_zoo_asker *asker, enum spokei_zoo_ask what, const char *path,
 	       const char *text, const struct spokei_zoo_request *request)
 {
@@ -505,8 +516,12 @@ static int put(const struct spokei_zoo_asker *asker, enum spokei_zoo_ask what, c
 		return zoo_awget_children(zh, path, NULL, NULL, got_names, request);
 	case SPOKEI_ZOO_LIST_WATCH:
 		return zoo_awget_children(zh, path, node_touched, number, got_names, request);
+	case SPOKEI_ZOO_GET:
+		return zoo_awget(zh, path, NULL, NULL, got_data, request);
 	case SPOKEI_ZOO_GET_WATCH:
 		return zoo_awget(zh, path, node_touched, number, got_data, request);
+	case SPOKEI_ZOO_SET:
+		return ask_set(asker, path, text, request);
 	}
 	return ZBADARGUMENTS;
 }

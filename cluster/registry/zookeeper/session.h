@@ -65,7 +65,7 @@ int spokei_zoo_fold(int code);
 /* An answer, borrowed for the call. */
 struct spokei_zoo_answer {
 	int code;                          /* code of the library, e.g. ZNONODE; 0: success */
-	const struct Stat *stat;           /* of ASK_EXISTS, if the node exists */
+	const struct Stat *stat;           /* of ASK_EXISTS and ASK_GET, if the node exists */
 	const struct String_vector *names; /* of ASK_LIST */
 	const char *data;                  /* of ASK_GET; NULL: none */
 	size_t len;
@@ -79,7 +79,9 @@ enum spokei_zoo_ask {
 	SPOKEI_ZOO_EXISTS_WATCH, /* ... and calls `touched` when that changes */
 	SPOKEI_ZOO_LIST,         /* names of the children */
 	SPOKEI_ZOO_LIST_WATCH,
-	SPOKEI_ZOO_GET_WATCH, /* the data of a node */
+	SPOKEI_ZOO_GET, /* the data of a node */
+	SPOKEI_ZOO_GET_WATCH,
+	SPOKEI_ZOO_SET, /* ... if it has the version of the client; -1: any */
 };
 
 /*
@@ -91,6 +93,7 @@ struct spokei_zoo_asker {
 	struct spokei_zoo_handle *handle;   /* NULL: has not joined */
 	struct spokei_zoo_request *request; /* in flight; NULL: none */
 	uintptr_t number;                   /* identifies the watch */
+	int32_t version;                    /* for SET */
 	void (*answered)(struct spokei_zoo_asker *asker, const struct spokei_zoo_answer *answer);
 	void (*touched)(struct spokei_zoo_asker *asker);
 };
@@ -106,8 +109,8 @@ bool spokei_zoo_owns(const struct spokei_zoo_asker *asker, int64_t owner);
 
 /*
  * Sends a request of a client that has joined and has none in flight. Texts are copied, `text` is
- * for CREATE. The answer comes once, later, even without a connection. Returns 0; SPOKE_ENOMEM;
- * SPOKE_EINVAL for an invalid path.
+ * for CREATE and SET. The answer comes once, later, even without a connection. Returns 0;
+ * SPOKE_ENOMEM; SPOKE_EINVAL for an invalid path.
  */
 SPOKE_MUST_USE int spokei_zoo_ask(struct spokei_zoo_asker *asker, enum spokei_zoo_ask what,
 				  const char *path, const char *text);

@@ -7,6 +7,10 @@
  * and older ones stay, because several consumers share an address. A node of the same name that
  * belongs to another session is removed too.
  *
+ * The publication of an instance first writes what consumers need to use it: its metadata, and the
+ * name of its application into the mapping of each service. Both stay. Others add names to a
+ * mapping at the same time, so it is set only if it is the one that was read.
+ *
  * A subscription lists the children of the service's folder and watches them. They are listed again
  * after each change and each new connection. For "*" these are the children of the parent folder:
  * the services. For a rule it is the text of its node, or nothing while there is no such node.
@@ -16,14 +20,17 @@
  */
 #include "cluster/registry/registries.h"
 
+#include "cluster/registry/instance.h"
 #include "cluster/registry/urls.h"
 #include "cluster/registry/zookeeper/session.h"
 #include "core/base/env.h"
 #include "core/base/log.h"
 #include "core/engine/engine.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#define MS UINT64_C(1000000)
 #define DEADLINE_NS UINT64_C(10000000000) /* timeout of requests */
 #define AGAIN_NS UINT64_C(1000000000)     /* pause before a list is requested again */
 #define ROUNDS_MAX 8u                     /* another process removes the node */
@@ -53,7 +60,13 @@ enum step {
 	STEP_SEEK,    /* looks for older nodes */
 	STEP_FORMER,  /* asks for the owner of an older node */
 	STEP_PURGE,   /* ... deletes that node */
-	STEP_CHECK,   /* asks whether the node still exists */
+	/* ... of an instance */
+	STEP_METADATA, /* creates the node of the metadata */
+	STEP_MAPPING,  /* asks for the mapping of a service */
+	STEP_ADD,      /* sets it, with the application */
+	STEP_FIRST,    /* creates it */
+	STEP_SET,      /* changes the node of the instance */
+	STEP_CHECK,    /* asks whether the node still exists */
 	/* of a removal */
 	STEP_FIND,
 	STEP_DELETE,
@@ -71,6 +84,7 @@ struct zk_entry {
 	struct spokei_zoo_asker asker;
 	struct spoke_alarm alarm; /* timeout, or pause before a list is requested again */
 	enum step step;
+	enum step goal;   /* the step before the parents are made, which comes again after them */
 	bool wanted;      /* false: to be removed */
 	bool asked;       /* its state is to be reported */
 	bool held;        /* it was reported as true, and is watched */
@@ -82,8 +96,9 @@ struct zk_entry {
 	size_t folder_len; /* length of the folder's path */
 	size_t made;       /* length of the path whose parents exist */
 	unsigned rounds;
-	struct spokei_buffer formers; /* paths of older nodes, each with its NUL */
-	size_t former;                /* where the path of the next one begins */
+	/* Paths of older nodes, each with its NUL; of an instance: services. */
+	struct spokei_buffer formers;
+	size_t former; /* where the next one begins */
 };
 
 static struct zk_entry *entry_at(struct spoke_list *node)
@@ -94,6 +109,11 @@ static struct zk_entry *entry_at(struct spoke_list *node)
 static bool is_consumer(const struct zk_entry *entry)
 {
 	return strcmp(entry->of.category, SPOKE_REGISTRY_CONSUMERS) == 0;
+}
+
+static bool is_instance(const struct zk_entry *entry)
+{
+	return strcmp(entry->of.category, SPOKE_REGISTRY_INSTANCES) == 0;
 }
 
 /* --- outcomes */
@@ -151,6 +171,8 @@ static void ask(struct zk_entry *entry, enum step step, enum spokei_zoo_ask what
 	int error;
 
 	entry->step = step;
+	if (step != STEP_PARENTS)
+		entry->goal = step;
 	error = spokei_zoo_ask(&entry->asker, what, path, text);
 	if (error)
 		fail(entry, error);
@@ -175,38 +197,65 @@ static bool make_parent(struct zk_entry *entry)
 
 /* --- paths */
 
-static int print_folder(struct zk_entry *entry)
+/* Sets the path to a folder, in place of an older one. */
+static int print_folder(struct zk_entry *entry, const char *service, const char *category)
 {
 	const struct spokei_zoo_settings *settings = &entry->registry->session->settings;
-	size_t len = spokei_zoo_print_folder(settings, entry->of.service, entry->of.category, NULL,
-					     0);
+	const struct spoke_env *env = entry->registry->engine->env;
+	size_t len = spokei_zoo_print_folder(settings, service, category, NULL, 0);
+	char *path = spokei_alloc(env, 1, len + 1);
 
-	entry->path = spokei_alloc(entry->registry->engine->env, 1, len + 1);
-	if (entry->path == NULL)
+	if (path == NULL)
 		return SPOKE_ENOMEM;
+	spokei_free(env, entry->path, 1, entry->path_size);
+	entry->path = path;
 	entry->path_size = len + 1;
 	entry->folder_len = len;
-	(void)spokei_zoo_print_folder(settings, entry->of.service, entry->of.category, entry->path,
-				      len + 1);
+	entry->made = 0;
+	(void)spokei_zoo_print_folder(settings, service, category, path, len + 1);
 	return SPOKE_OK;
+}
+
+/* Makes room after the folder for a name of this length. Returns where it begins, or NULL. */
+static char *name_room(struct zk_entry *entry, size_t len)
+{
+	const struct spoke_env *env = entry->registry->engine->env;
+	size_t size = entry->folder_len + 1 + len + 1;
+	char *path = spokei_alloc(env, 1, size);
+
+	if (path == NULL)
+		return NULL;
+	memcpy(path, entry->path, entry->folder_len);
+	path[entry->folder_len] = '/';
+	spokei_free(env, entry->path, 1, entry->path_size);
+	entry->path = path;
+	entry->path_size = size;
+	return path + entry->folder_len + 1;
 }
 
 /* Appends the node of a URL to the path of an entry that has only its folder. */
 static int name_node(struct zk_entry *entry, const char *url)
 {
-	const struct spoke_env *env = entry->registry->engine->env;
-	size_t leaf = spoke_url_encode(url, strlen(url), NULL, 0);
-	size_t size = entry->folder_len + 1 + leaf + 1;
-	char *path = spokei_alloc(env, 1, size);
+	size_t len = spoke_url_encode(url, strlen(url), NULL, 0);
+	char *room = name_room(entry, len);
 
-	if (path == NULL)
+	if (room == NULL)
 		return SPOKE_ENOMEM;
-	memcpy(path, entry->path, entry->folder_len);
-	path[entry->folder_len] = '/';
-	(void)spoke_url_encode(url, strlen(url), path + entry->folder_len + 1, leaf + 1);
-	spokei_free(env, entry->path, 1, entry->path_size);
-	entry->path = path;
-	entry->path_size = size;
+	(void)spoke_url_encode(url, strlen(url), room, len + 1);
+	return SPOKE_OK;
+}
+
+/* Sets the path to the node of an instance. */
+static int name_instance(struct zk_entry *entry)
+{
+	const struct spoke_url *url = entry->of.url;
+	int error = print_folder(entry, entry->of.service, entry->of.category);
+	int len = snprintf(NULL, 0, "%s:%d", url->host, url->port);
+	char *room = error ? NULL : name_room(entry, (size_t)len);
+
+	if (room == NULL)
+		return SPOKE_ENOMEM;
+	(void)snprintf(room, (size_t)len + 1, "%s:%d", url->host, url->port);
 	return SPOKE_OK;
 }
 
@@ -241,6 +290,24 @@ static bool is_named(const struct zk_entry *entry)
 
 /* --- publications */
 
+/* Writes the instance into its node. */
+static void write_instance(struct zk_entry *entry, enum step step, enum spokei_zoo_ask what)
+{
+	const struct spoke_env *env = entry->registry->engine->env;
+	struct spokei_buffer text;
+	int error;
+
+	spokei_buffer_init(&text, env, SIZE_MAX);
+	error = spokei_instance_print(env, entry->of.service, entry->of.url,
+				      env->wall(env->ctx) / MS, &text);
+	entry->asker.version = -1;
+	if (error)
+		fail(entry, error);
+	else
+		ask(entry, step, what, entry->path, (const char *)spokei_buffer_data(&text));
+	spokei_buffer_fini(&text);
+}
+
 /* Creates the node, perhaps again; bounded, because two processes may remove each other's. */
 static void create(struct zk_entry *entry)
 {
@@ -249,6 +316,8 @@ static void create(struct zk_entry *entry)
 	entry->changed = false;
 	if (++entry->rounds > ROUNDS_MAX)
 		fail(entry, SPOKE_EREFUSED);
+	else if (is_instance(entry))
+		write_instance(entry, STEP_CREATE, SPOKEI_ZOO_CREATE_EPHEMERAL);
 	else
 		ask(entry, STEP_CREATE, SPOKEI_ZOO_CREATE_EPHEMERAL, entry->path, place);
 }
@@ -312,11 +381,16 @@ static int add_former(struct zk_entry *entry, const char *name)
 	return error ? error : spokei_buffer_append(&entry->formers, name, strlen(name) + 1);
 }
 
-static void take_formers(struct zk_entry *entry, const struct String_vector *names)
+static void take_formers(struct zk_entry *entry, const struct spokei_zoo_answer *answer)
 {
+	const struct String_vector *names = answer->names;
 	unsigned count = 0;
 	int error = SPOKE_OK;
 
+	if (answer->code == ZNONODE) {
+		create(entry);
+		return;
+	}
 	spokei_buffer_clear(&entry->formers);
 	entry->former = 0;
 	for (int32_t i = 0; i < names->count && count < FORMERS_MAX && !error; i++) {
@@ -370,9 +444,11 @@ static void check_node(struct zk_entry *entry, const struct Stat *stat)
 {
 	if (!is_owned(entry, stat))
 		ask(entry, STEP_CLEAR, SPOKEI_ZOO_DELETE, entry->path, NULL);
+	else if (entry->step == STEP_OWNER && is_instance(entry))
+		write_instance(entry, STEP_SET, SPOKEI_ZOO_SET);
 	else if (entry->step == STEP_OWNER)
 		watch(entry, STEP_WATCH);
-	else if (is_consumer(entry))
+	else if (is_consumer(entry) || is_instance(entry))
 		finish(entry);
 	else
 		seek_formers(entry);
@@ -397,14 +473,177 @@ static bool goes_on(enum step step, int code)
 	if (code == ZOK || code == ZNONODE)
 		return true;
 	if (code == ZNODEEXISTS)
-		return step == STEP_CREATE || step == STEP_PARENTS;
+		return step == STEP_CREATE || step == STEP_PARENTS || step == STEP_METADATA ||
+		       step == STEP_FIRST;
+	if (code == ZBADVERSION)
+		return step == STEP_ADD;
 	return code == ZNOAUTH && (step == STEP_PURGE || step == STEP_FORMER);
 }
 
+/* --- publications of instances */
+
+static void make_parents(struct zk_entry *entry);
+
+static void create_metadata(struct zk_entry *entry)
+{
+	ask(entry, STEP_METADATA, SPOKEI_ZOO_CREATE, entry->path, entry->of.text);
+}
+
+static void create_mapping(struct zk_entry *entry)
+{
+	ask(entry, STEP_FIRST, SPOKEI_ZOO_CREATE, entry->path, entry->of.service);
+}
+
+static const char *mapped_of(const struct zk_entry *entry)
+{
+	return former_of(entry);
+}
+
+/* Sets the path to a node whose parents are its folder. */
+static int print_node(struct zk_entry *entry, const char *name, const char *category)
+{
+	int error = print_folder(entry, name, category);
+
+	if (!error)
+		entry->folder_len = (size_t)(strrchr(entry->path, '/') - entry->path);
+	return error;
+}
+
+/* Asks for the mapping of the next service; after the last one the instance follows. */
+static void map_next(struct zk_entry *entry)
+{
+	bool over = entry->former == spokei_buffer_len(&entry->formers);
+	int error = over ? name_instance(entry)
+			 : print_node(entry, mapped_of(entry), SPOKEI_ZOO_MAPPING);
+
+	entry->rounds = 0;
+	if (error)
+		fail(entry, error);
+	else if (over)
+		create(entry);
+	else
+		ask(entry, STEP_MAPPING, SPOKEI_ZOO_GET, entry->path, NULL);
+}
+
+static void pass_mapped(struct zk_entry *entry)
+{
+	entry->former += strlen(mapped_of(entry)) + 1;
+	map_next(entry);
+}
+
+/* Returns whether a list "a, b" has a name. */
+static bool lists_name(const char *list, size_t len, const char *name)
+{
+	const char *end = list + len;
+	size_t name_len = strlen(name);
+
+	while (list < end) {
+		const char *comma = memchr(list, ',', (size_t)(end - list));
+		const char *stop = comma ? comma : end;
+
+		while (list < stop && *list == ' ')
+			list++;
+		len = (size_t)(stop - list);
+		while (len > 0 && list[len - 1] == ' ')
+			len--;
+		if (len == name_len && memcmp(list, name, len) == 0)
+			return true;
+		list = comma ? comma + 1 : end;
+	}
+	return false;
+}
+
+static void add_application(struct zk_entry *entry, const struct spokei_zoo_answer *answer)
+{
+	struct spokei_buffer list;
+	size_t len = answer->data ? answer->len : 0;
+	int error = SPOKE_OK;
+
+	spokei_buffer_init(&list, entry->registry->engine->env, SIZE_MAX);
+	if (len > 0)
+		error = spokei_buffer_append(&list, answer->data, len);
+	if (!error && len > 0)
+		error = spokei_buffer_append(&list, ",", 1);
+	if (!error)
+		error = spokei_buffer_append(&list, entry->of.service,
+					     strlen(entry->of.service) + 1);
+	entry->asker.version = answer->stat->version;
+	if (error)
+		fail(entry, error);
+	else
+		ask(entry, STEP_ADD, SPOKEI_ZOO_SET, entry->path,
+		    (const char *)spokei_buffer_data(&list));
+	spokei_buffer_fini(&list);
+}
+
+/* The list was read, or it has changed since and is read again; bounded, because others change it
+ * at the same time. */
+static void map(struct zk_entry *entry, const struct spokei_zoo_answer *answer)
+{
+	if (answer->code == ZOK && entry->step != STEP_MAPPING)
+		pass_mapped(entry);
+	else if (answer->code == ZOK && answer->data && answer->len > 0 &&
+		 lists_name(answer->data, answer->len, entry->of.service))
+		pass_mapped(entry);
+	else if (++entry->rounds > ROUNDS_MAX)
+		fail(entry, SPOKE_EREFUSED);
+	else if (answer->code == ZOK)
+		add_application(entry, answer);
+	else if (answer->code == ZNONODE && entry->step == STEP_FIRST)
+		make_parents(entry);
+	else if (answer->code == ZNONODE)
+		create_mapping(entry);
+	else
+		ask(entry, STEP_MAPPING, SPOKEI_ZOO_GET, entry->path, NULL);
+}
+
+/* Begins with the metadata. */
+static void create_instance(struct zk_entry *entry)
+{
+	const struct spoke_env *env = entry->registry->engine->env;
+	const char *revision = spokei_urls_value(entry->of.url, SPOKEI_INSTANCE_REVISION);
+	char name[2 * SPOKE_URL_HOST_MAX + 2];
+	int error;
+
+	(void)snprintf(name, sizeof(name), "%s/%s", entry->of.service, revision);
+	spokei_buffer_clear(&entry->formers);
+	entry->former = 0;
+	error = spokei_instance_list(env, entry->of.text, &entry->formers);
+	if (!error)
+		error = print_node(entry, name, SPOKEI_ZOO_METADATA);
+	if (error)
+		fail(entry, error);
+	else
+		create_metadata(entry);
+}
+
+/* Goes on with the node whose parents exist. */
 static void make_parents(struct zk_entry *entry)
 {
-	if (!make_parent(entry))
+	if (make_parent(entry))
+		return;
+	if (entry->goal == STEP_METADATA)
+		create_metadata(entry);
+	else if (entry->goal == STEP_FIRST)
+		create_mapping(entry);
+	else
 		create(entry);
+}
+
+static void instance_answered(struct zk_entry *entry, const struct spokei_zoo_answer *answer)
+{
+	bool none = answer->code == ZNONODE;
+
+	if (entry->step == STEP_METADATA && none)
+		make_parents(entry);
+	else if (entry->step == STEP_METADATA)
+		map_next(entry);
+	else if (entry->step != STEP_SET)
+		map(entry, answer);
+	else if (none)
+		create(entry);
+	else
+		watch(entry, STEP_WATCH);
 }
 
 static void publication_answered(struct zk_entry *entry, const struct spokei_zoo_answer *answer)
@@ -423,7 +662,6 @@ static void publication_answered(struct zk_entry *entry, const struct spokei_zoo
 		if (answer->code == ZOK) {
 			watch(entry, STEP_WATCH);
 		} else if (none) {
-			entry->made = 0;
 			make_parents(entry);
 		} else {
 			ask(entry, STEP_OWNER, SPOKEI_ZOO_EXISTS, entry->path, NULL);
@@ -440,10 +678,7 @@ static void publication_answered(struct zk_entry *entry, const struct spokei_zoo
 			check_node(entry, answer->stat);
 		return;
 	case STEP_SEEK:
-		if (none)
-			create(entry);
-		else
-			take_formers(entry, answer->names);
+		take_formers(entry, answer);
 		return;
 	case STEP_FORMER:
 		check_former(entry, answer);
@@ -453,6 +688,13 @@ static void publication_answered(struct zk_entry *entry, const struct spokei_zoo
 		return;
 	case STEP_CLEAR:
 		create(entry);
+		return;
+	case STEP_METADATA:
+	case STEP_MAPPING:
+	case STEP_ADD:
+	case STEP_FIRST:
+	case STEP_SET:
+		instance_answered(entry, answer);
 		return;
 	case STEP_NONE:
 	case STEP_FIND:
@@ -704,10 +946,14 @@ static void begin(struct zk_entry *entry)
 	entry->begun = true;
 	entry->made = 0;
 	entry->rounds = 0;
-	if (!entry->wanted)
+	if (is_instance(entry) && name_instance(entry))
+		fail(entry, SPOKE_ENOMEM);
+	else if (!entry->wanted)
 		ask(entry, STEP_FIND, SPOKEI_ZOO_EXISTS, entry->path, NULL);
 	else if (entry->of.url == NULL)
 		list(entry);
+	else if (entry->asked && is_instance(entry))
+		create_instance(entry);
 	else if (!is_named(entry) && name_consumer(entry))
 		fail(entry, SPOKE_ENOMEM);
 	else if (entry->asked)
@@ -743,9 +989,11 @@ static int set(struct zk_entry *entry, bool wanted)
 
 static int prepare_path(struct zk_entry *entry)
 {
-	int error = entry->path ? SPOKE_OK : print_folder(entry);
+	int error = entry->path ? SPOKE_OK
+				: print_folder(entry, entry->of.service, entry->of.category);
 
-	if (!error && entry->of.url && !is_consumer(entry) && !is_named(entry))
+	if (!error && entry->of.url && !is_consumer(entry) && !is_instance(entry) &&
+	    !is_named(entry))
 		error = name_node(entry, entry->of.text);
 	return error;
 }
@@ -865,6 +1113,7 @@ const struct spoke_registry spokei_registry_zookeeper = {
 	.scheme = "zookeeper",
 	.entry_size = sizeof(struct zk_entry),
 	.categories = true,
+	.instances = true,
 	.open = registry_open,
 	.want = registry_want,
 	.unwant = registry_unwant,

@@ -6,7 +6,7 @@
 #include "tests/cluster/balancer/balancerrig.h"
 #include "tests/support/test.h"
 
-#include "cluster/balancer/md5.h"
+#include "core/text/md5.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * Names follow the RFC. Each round is 16 steps; after four steps a, b, c and d are in their
  * places again.
  */
-#include "cluster/balancer/md5.h"
+#include "core/text/md5.h"
 
 #include <string.h>
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * MD5 (RFC 1321), which places the points of Dubbo's hash ring. Not used for security. Pure.
+ * MD5 (RFC 1321), as Dubbo uses it: for the points of its hash ring, and for revisions. Not used
+ * for security. Pure.
  */
-#ifndef SPOKEI_CLUSTER_BALANCER_MD5_H
-#define SPOKEI_CLUSTER_BALANCER_MD5_H
+#ifndef SPOKEI_CORE_TEXT_MD5_H
+#define SPOKEI_CORE_TEXT_MD5_H
 
 #include <stddef.h>
 #include <stdint.h>

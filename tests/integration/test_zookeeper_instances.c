@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Providers that are published as instances of applications, in a real ZooKeeper. */
+#define _GNU_SOURCE
+#include "cluster/registry/instance.h"
+#include "tests/integration/zoorig.h"
+#include "tests/support/test.h"
+
+#include <spoke/config.h>
+#include <spoke/host.h>
+#include <spoke/provider.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#define APPLICATION "shop.orders"
+#define INSTANCES "/services/" APPLICATION
+#define MAPPING "/dubbo/mapping/" SERVICE
+#define OTHER "demo.Other"
+#define TEXT 4096u
+
+static struct spoke_config *config;
+static struct spoke_provider *provider;
+
+static void serve(struct spoke_request *request, void *arg)
+{
+	(void)arg;
+	spoke_reply(request, (struct spoke_value){ NULL, 0 });
+}
+
+static void add(const char *name)
+{
+	const struct spoke_service_options service = { .name = name };
+	const struct spoke_handler handler = { .method = "echo", .handle = serve };
+
+	assert_int_equal(spoke_provider_add(provider, &service, &handler, 1), 0);
+}
+
+static void provide(const char *lines)
+{
+	char text[512];
+	struct spoke_provider_options options = { .registry_retry_ns = 300 * MS };
+
+	(void)snprintf(text, sizeof(text),
+		       "[registry]\nurl = zookeeper://127.0.0.1:%u\n[provider]\n"
+		       "%s%s",
+		       (unsigned)zooserver_port(),
+		       strstr(lines, "application") ? "" : "application = " APPLICATION "\n",
+		       lines);
+	assert_int_equal(spoke_config_parse(spoke_host_env(), "test",
+					    (struct spoke_span){ text, strlen(text) }, NULL, NULL,
+					    &config),
+			 0);
+	options.config = config;
+	assert_int_equal(spoke_provider_new(rig.engine, &options, &provider), 0);
+	add(SERVICE);
+	assert_int_equal(spoke_provider_listen(provider, "dubbo://127.0.0.1:0"), 0);
+}
+
+static bool is_registered(void)
+{
+	size_t wanted;
+
+	return spoke_provider_registered(provider, &wanted) == wanted && wanted > 0;
+}
+
+static void end(void)
+{
+	spoke_provider_free(provider);
+	zoorig_until(zoostranger_count(INSTANCES) == 0);
+	spoke_config_free(config);
+}
+
+static const char *text_of(const char *path)
+{
+	static char text[TEXT];
+
+	assert_int_equal(zoostranger_data(path, text, sizeof(text)), ZOK);
+	return text;
+}
+
+/* Reads the only instance, by what Java asks of it. */
+static void read_instance(char path[TEXT], struct spoke_url *ret)
+{
+	const char *names;
+	char why[SPOKEI_INSTANCE_WHY];
+	struct spokei_buffer url;
+	char text[TEXT];
+
+	assert_int_equal(zoostranger_count(INSTANCES), 1);
+	names = zoostranger_list(INSTANCES);
+	(void)snprintf(path, TEXT, INSTANCES "/%.*s", (int)strcspn(names, "\n"), names);
+	(void)snprintf(text, sizeof(text), "%s", text_of(path));
+	assert_non_null(strstr(text, "{\"name\":\"" APPLICATION "\",\"id\":\"127.0.0.1:"));
+	assert_non_null(
+		strstr(text,
+		       "\"@class\":\"org.apache.dubbo.registry.zookeeper.ZookeeperInstance\""));
+	spokei_buffer_init(&url, spoke_host_env(), SIZE_MAX);
+	assert_int_equal(spokei_instance_read(spoke_host_env(), text, strlen(text), &url, why), 0);
+	assert_int_equal(spoke_url_parse(spoke_host_env(), (char *)spokei_buffer_data(&url),
+					 spokei_buffer_len(&url) - 1, ret, NULL),
+			 0);
+	assert_string_equal(spoke_url_get(ret, SPOKEI_INSTANCE_STORAGE), "remote");
+	assert_non_null(spoke_url_get(ret, "timestamp"));
+	spokei_buffer_fini(&url);
+}
+
+/* Returns the metadata of an instance. */
+static const char *metadata_of(const struct spoke_url *instance)
+{
+	char path[TEXT];
+
+	(void)snprintf(path, sizeof(path), "/dubbo/metadata/" APPLICATION "/%s",
+		       spoke_url_get(instance, SPOKEI_INSTANCE_REVISION));
+	return text_of(path);
+}
+
+NEEDS(zooserver_absent);
+
+GROUP(zoorig_set_up_all, zoorig_tear_down_all);
+
+FIXTURE(zoorig_set_up, zoorig_tear_down);
+
+TEST(provider_is_an_instance_with_metadata_and_mapping)
+{
+	struct spoke_url instance;
+	char path[TEXT];
+
+	provide("");
+	zoorig_until(is_registered());
+	read_instance(path, &instance);
+	assert_int_equal(zoostranger_owner_of(path), zoorig_session());
+	assert_non_null(strstr(metadata_of(&instance), "\"" SERVICE ":dubbo\":{"));
+	assert_null(strstr(metadata_of(&instance), "timestamp"));
+	assert_string_equal(text_of(MAPPING), APPLICATION);
+	assert_int_equal(zoostranger_count(FOLDER), 1);
+	spoke_url_fini(&instance);
+	end();
+	assert_string_equal(text_of(MAPPING), APPLICATION);
+}
+
+TEST(another_service_changes_the_instance_in_place)
+{
+	struct spoke_url first;
+	struct spoke_url second;
+	char path[TEXT];
+	char again[TEXT];
+
+	provide("");
+	zoorig_until(is_registered());
+	read_instance(path, &first);
+	add(OTHER);
+	zoorig_until(zoostranger_count("/dubbo/" OTHER "/providers") == 1 && is_registered());
+	read_instance(again, &second);
+	assert_string_equal(again, path);
+	assert_string_not_equal(spoke_url_get(&first, SPOKEI_INSTANCE_REVISION),
+				spoke_url_get(&second, SPOKEI_INSTANCE_REVISION));
+	assert_non_null(strstr(metadata_of(&second), OTHER ":dubbo"));
+	assert_null(strstr(metadata_of(&first), OTHER ":dubbo"));
+	assert_string_equal(text_of("/dubbo/mapping/" OTHER), APPLICATION);
+	spoke_url_fini(&first);
+	spoke_url_fini(&second);
+	end();
+}
+
+TEST(other_applications_stay_in_the_mapping)
+{
+	assert_int_equal(zoostranger_create("/dubbo", "", 0), ZOK);
+	assert_int_equal(zoostranger_create("/dubbo/mapping", "", 0), ZOK);
+	assert_int_equal(zoostranger_create(MAPPING, "first, " APPLICATION ".x", 0), ZOK);
+	provide("");
+	zoorig_until(is_registered());
+	assert_string_equal(text_of(MAPPING), "first, " APPLICATION ".x," APPLICATION);
+	end();
+	provide("");
+	zoorig_until(is_registered());
+	assert_string_equal(text_of(MAPPING), "first, " APPLICATION ".x," APPLICATION);
+	end();
+}
+
+TEST(instance_comes_back_with_a_new_session)
+{
+	int64_t session;
+	struct spoke_url instance;
+	char path[TEXT];
+
+	provide("");
+	zoorig_until(is_registered());
+	session = zoorig_session();
+	assert_int_equal(zoostranger_delete(MAPPING), ZOK);
+	zoostranger_ends_session();
+	zoorig_until(zoorig_session() != session && is_registered() &&
+		     zoostranger_count(INSTANCES) == 1);
+	read_instance(path, &instance);
+	assert_int_equal(zoostranger_owner_of(path), zoorig_session());
+	assert_string_equal(text_of(MAPPING), APPLICATION);
+	spoke_url_fini(&instance);
+	end();
+}
+
+TEST(removed_instance_is_created_again)
+{
+	provide("");
+	zoorig_until(is_registered());
+	zoostranger_clears(INSTANCES);
+	zoorig_until(zoostranger_count(INSTANCES) == 1);
+	end();
+}
+
+TEST(mode_says_what_is_published)
+{
+	provide("register-mode = interface\n");
+	zoorig_until(is_registered());
+	assert_int_equal(zoostranger_count(INSTANCES), 0);
+	assert_int_equal(zoostranger_count(FOLDER), 1);
+	end();
+	provide("register-mode = instance\n");
+	zoorig_until(is_registered());
+	assert_int_equal(zoostranger_count(INSTANCES), 1);
+	assert_int_equal(zoostranger_count(FOLDER), 0);
+	end();
+}
+
+TEST(application_that_is_no_name_is_reported)
+{
+	provide("application = a/b\n");
+	zoorig_until(zoorig_said("not published as an instance"));
+	zoorig_until(zoostranger_count(FOLDER) == 1);
+	assert_int_equal(spoke_provider_registered(provider, NULL), 0);
+	end();
+}
