@@ -106,7 +106,8 @@ void sim_repeat_written(struct sim_call *call, const struct sim_stream *stream,
 	/* An attempt whose bytes were stuck is written after later ones. */
 	bool late = call->attempts >> frame->attempt != 0 && frame->attempt > 0;
 
-	call->refusals_then = call->refusals;
+	if (!late)
+		call->refusals_then = call->refusals;
 	/* Not checked; but it takes the place of the last request all the same. */
 	if (stream->tampered || world->tampered) {
 		if (!frame->repeat && !late)
