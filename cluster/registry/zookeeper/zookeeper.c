@@ -531,15 +531,18 @@ static void pass_mapped(struct zk_entry *entry)
 	map_next(entry);
 }
 
-/* Returns whether a list "a, b" has a name. */
-static bool lists_name(const char *list, size_t len, const char *name)
+/* Returns whether the list of a mapping, "a, b", has the application. */
+static bool lists_application(const struct zk_entry *entry, const struct spokei_zoo_answer *answer)
 {
-	const char *end = list + len;
+	const char *list = answer->data;
+	const char *end = answer->data ? list + answer->len : NULL;
+	const char *name = entry->of.service;
 	size_t name_len = strlen(name);
 
 	while (list < end) {
 		const char *comma = memchr(list, ',', (size_t)(end - list));
 		const char *stop = comma ? comma : end;
+		size_t len;
 
 		while (list < stop && *list == ' ')
 			list++;
@@ -580,10 +583,8 @@ static void add_application(struct zk_entry *entry, const struct spokei_zoo_answ
  * at the same time. */
 static void map(struct zk_entry *entry, const struct spokei_zoo_answer *answer)
 {
-	if (answer->code == ZOK && entry->step != STEP_MAPPING)
-		pass_mapped(entry);
-	else if (answer->code == ZOK && answer->data && answer->len > 0 &&
-		 lists_name(answer->data, answer->len, entry->of.service))
+	if (answer->code == ZOK &&
+	    (entry->step != STEP_MAPPING || lists_application(entry, answer)))
 		pass_mapped(entry);
 	else if (++entry->rounds > ROUNDS_MAX)
 		fail(entry, SPOKE_EREFUSED);
@@ -931,6 +932,15 @@ static void entry_touched(struct spokei_zoo_asker *asker)
 		list(entry);
 }
 
+/* Names the node of a publication as of this connection, if its name depends on it. */
+static int name_now(struct zk_entry *entry)
+{
+	if (entry->of.url && is_instance(entry))
+		return name_instance(entry);
+	return entry->of.url == NULL || !entry->wanted || is_named(entry) ? SPOKE_OK
+									  : name_consumer(entry);
+}
+
 /* Begins the entry's first request if there is a connection at which it has not begun. */
 static void begin(struct zk_entry *entry)
 {
@@ -946,7 +956,7 @@ static void begin(struct zk_entry *entry)
 	entry->begun = true;
 	entry->made = 0;
 	entry->rounds = 0;
-	if (is_instance(entry) && name_instance(entry))
+	if (name_now(entry))
 		fail(entry, SPOKE_ENOMEM);
 	else if (!entry->wanted)
 		ask(entry, STEP_FIND, SPOKEI_ZOO_EXISTS, entry->path, NULL);
@@ -954,8 +964,6 @@ static void begin(struct zk_entry *entry)
 		list(entry);
 	else if (entry->asked && is_instance(entry))
 		create_instance(entry);
-	else if (!is_named(entry) && name_consumer(entry))
-		fail(entry, SPOKE_ENOMEM);
 	else if (entry->asked)
 		create(entry);
 	else
