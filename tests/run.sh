@@ -260,6 +260,11 @@ long_model() {
 	SPOKE_MODEL_OPS=10000000 ctest --preset release -R model --timeout 3600
 }
 
+# Where nothing can be mounted, there is no disk to lose.
+journals() { # <act and its argument>
+	sh tests/soak/journal.sh build/release "$@" || [ $? = 77 ]
+}
+
 # Advisory: the analyzer has too many false positives to fail the run.
 analyze() {
 	configure analyze && cmake --build --preset analyze --clean-first -j "$jobs" || return 1
@@ -280,6 +285,11 @@ if [ $mode = long ]; then
 	tail -n 1 "$log"
 	stage "simulator's speed" build/release/tests/sim/sim --steady 300
 	tail -n 1 "$log"
+	for act in 'kills 2' 'power 200' full; do
+		# shellcheck disable=SC2086
+		stage "journals, $act" journals $act
+		tail -n 1 "$log"
+	done
 	stage "planted bugs" sh tests/planted/run.sh
 	cat $logs/planted.txt
 	stage "build benchmarks" cmake --build --preset release -j "$jobs" --target benchmarks soak

@@ -189,8 +189,9 @@ static void tell_call(enum kind kind, uint64_t number)
 	int error = make_call(kind, number, true);
 
 	if (error)
-		live_say("end %s %llu %s not taken", kind_names[kind], (unsigned long long)number,
-			 spoke_errname(error));
+		live_say("end %s %llu %s not taken: %s", kind_names[kind],
+			 (unsigned long long)number, spoke_errname(error),
+			 spoke_engine_why(calling.engine));
 }
 
 static void say_ready(void)
