@@ -96,7 +96,7 @@ TEST(tickets_survive_a_consumer_that_is_killed_again_and_again)
 	rig_kill(provider);
 	for (unsigned i = 0; i < LIVES; i++) {
 		consume("retry.period=2s&retries=100&retry.deadline=10m",
-			i % 2 ? "every=1 durability=power" : "every=1");
+			i % 2 ? "every=10 durability=power" : "every=10");
 		lives[i] = consumer;
 		(void)rig_wait(consumer, "recovered OK *");
 		for (unsigned deferred = 0; deferred < 3; deferred++)
