@@ -212,7 +212,7 @@ power() { # <copies>
 	torn=0
 	for copy in $(seq "$1"); do
 		if [ -z "$consumer" ]; then
-			begin_consumer 'retry.period=100ms' every=2 durability=power
+			begin_consumer 'retry.period=100ms' every=10 durability=power
 			await "$log" ' recovered OK ' "$consumer"
 		fi
 		[ "$(dice 8)" != 0 ] || { [ -z "$provider" ] && begin_provider || end_provider; }
@@ -226,8 +226,8 @@ power() { # <copies>
 		[ "$(dice 10)" != 0 ] || end_consumer
 	done
 	[ -z "$consumer" ] || end_consumer
-	settle_all
-	echo "$1 copies, $torn with a torn end"
+	check_journal "$journal" "$work/open"
+	echo "$1 copies, $torn with a torn end; $life lives, $(told "$work"/life-* | wc -l) tickets told; none is lost"
 }
 
 # The number of a counter of the consumer.

@@ -266,6 +266,34 @@ TEST(failed_sync_is_not_trusted_later)
 	}
 }
 
+TEST(syncs_that_fail_for_ever_lose_no_ticket_that_was_told)
+{
+	struct lives_call *call;
+
+	use("retry.period=5s&retries=9");
+	lives.options.durability = SPOKE_DURABILITY_POWER;
+	lives_begin();
+	(void)lives_deferred();
+	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_SYNC, 100000, -EIO);
+	for (unsigned i = 0; i < 5; i++) {
+		call = lives_call();
+		clusterrig_pass(5 * SECOND);
+		assert_int_equal(call->ends, 1);
+		assert_true(call->error != SPOKE_EDEFERRED && call->error != SPOKE_OK);
+	}
+	/* One attempt every 10 s. */
+	assert_in_range(spoke_stat_get(lives.engine, SPOKE_STAT_JOURNAL_FAILURES), 3, 5);
+	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_SYNC, 0, -EIO);
+	clusterrig_pass(11 * SECOND);
+	(void)lives_deferred();
+	lives_lose_power();
+	clusterrig_start(0);
+	lives_begin();
+	clusterrig_pass(20 * SECOND);
+	assert_int_equal(lives.recovered.tickets, 2);
+	lives_check_book();
+}
+
 TEST(calls_are_refused_while_the_journal_cannot_be_written)
 {
 	struct lives_call *call;
@@ -510,6 +538,49 @@ TEST(end_of_a_ticket_is_told_before_the_journal_knows_it)
 		lives_kill();
 		clusterrig_kill(0);
 	}
+}
+
+/* Asserts that no id has run twice. */
+static void check_runs(void)
+{
+	for (unsigned i = 0; i < rig.runs; i++)
+		for (unsigned k = i + 1; k < rig.runs; k++)
+			assert_string_not_equal(rig.run_list[i].id, rig.run_list[k].id);
+}
+
+TEST(request_that_must_not_run_twice_runs_once_wherever_power_fails)
+{
+	unsigned cut = 0;
+	bool over = false;
+
+	lives.method.once = true;
+	lives.options.durability = SPOKE_DURABILITY_POWER;
+	for (; !over; cut++) {
+		spokei_vfiles_harm(rig.world.files, cut + 1, NULL);
+		spokei_vfiles_cut(rig.world.files, cut);
+		forget_calls();
+		rig.runs = 0;
+		(void)lives_try();
+		for (unsigned i = 0; lives.consumer && i < 4; i++) {
+			(void)lives_call();
+			clusterrig_pass(30 * MS);
+		}
+		/* Some have an answer, which may not be on the disk. */
+		clusterrig_start(0);
+		rig.providers[0].manner = cut % 2 ? RIG_ECHO : RIG_SILENT;
+		clusterrig_pass(200 * MS);
+		over = !spokei_vfiles_is_cut(rig.world.files);
+		lives_lose_power();
+		rig.providers[0].manner = RIG_ECHO;
+		lives_begin();
+		clusterrig_pass(20 * SECOND);
+		for (unsigned i = 0; i < lives.count; i++)
+			assert_true(lives.calls[i].settled >= lives.calls[i].told);
+		check_runs();
+		lives_kill();
+		clusterrig_kill(0);
+	}
+	assert_in_range(cut, 8, 300);
 }
 
 TEST(request_that_must_not_run_twice_goes_on_if_it_has_not_run)

@@ -242,6 +242,49 @@ TEST(loss_of_power_at_any_step_loses_no_durable_ticket)
 	assert_in_range(cut, 30, 200);
 }
 
+/* The disk has taken some sectors of the last write, and not the others. */
+TEST(any_sectors_of_the_last_write_may_be_lost)
+{
+	enum {
+		SECTOR = 512,
+		SECTORS = 6,
+	};
+	static const unsigned char zeros[SECTOR];
+
+	for (unsigned lost = 0; lost < 1u << SECTORS; lost++) {
+		const struct spoke_env *env = &rig.process.env;
+		unsigned first;
+		unsigned end;
+		int fd;
+
+		boot(1);
+		assert_int_equal(open_log(), 0);
+		assert_int_equal(write_tickets(0, 5, 100, true), 0);
+		first = (rig.log.end + SECTOR - 1) / SECTOR;
+		assert_int_equal(write_tickets(5, 24, 50, false), 0);
+		end = rig.log.end;
+		assert_in_range(end - first * SECTOR, (SECTORS - 1) * SECTOR, SECTORS * SECTOR);
+		spokei_log_close(&rig.log, false);
+		assert_int_equal(env->files->open_log(env->ctx, FOLDER "/00000001.spokej", false,
+						      &fd),
+				 0);
+		for (unsigned i = 0; i < SECTORS; i++)
+			if (lost >> i & 1)
+				assert_int_equal(env->files->write_at(env->ctx, fd,
+								      (first + i) * SECTOR, zeros,
+								      sizeof(zeros)),
+						 0);
+		env->net->close(env->ctx, fd);
+		assert_int_equal(open_log(), 0);
+		assert_int_equal(rig.report.damaged, 0);
+		assert_int_equal(rig.report.torn, lost != 0);
+		assert_nothing_lost();
+		assert_true(lost == 0 ? rig.book.count == 29 : rig.book.count < 29);
+		spokei_log_close(&rig.log, false);
+		halt();
+	}
+}
+
 TEST(tickets_survive_a_disk_that_fails_at_random)
 {
 	const struct spokei_vfiles_harm harm = { .write_fails = 12, .sync_fails = 8 };
