@@ -43,6 +43,7 @@ struct spokei_listen_group {
 	unsigned taker_count;
 	unsigned turn;                  /* of the next connection; 0: its own */
 	struct spokei_handoff *handoff; /* by which it takes connections itself, or NULL */
+	bool held;                      /* accepts nothing */
 	bool joined;
 	bool draining;
 	_Atomic(bool) stopped;
@@ -50,7 +51,7 @@ struct spokei_listen_group {
 
 static bool has_room(const struct spokei_listen_group *group)
 {
-	return group->quota.count < group->quota.limits.max;
+	return !group->held && group->quota.count < group->quota.limits.max;
 }
 
 /* Tells the first group how many connections this one has room for. */
@@ -239,10 +240,14 @@ static int open_listener(struct spokei_listen_group *group, const struct spokei_
 		.divert = at->sharing == SPOKEI_LISTEN_BY_HANDOFF ? offer_in_turn : NULL,
 	};
 
+	int error = spokei_listener_new(group->engine, &where, &group->quota, accept_one, group,
+					&ret->listener);
+
 	ret->marks = at->marks;
 	ret->rules = at->rules;
-	return spokei_listener_new(group->engine, &where, &group->quota, accept_one, group,
-				   &ret->listener);
+	if (!error && group->held)
+		spokei_listener_hold(ret->listener, true);
+	return error;
 }
 
 static int open_shared(struct spokei_listen_group *group, const struct spokei_listen_at *at,
@@ -278,6 +283,14 @@ int spokei_listen_group_open(struct spokei_listen_group *group, const struct spo
 		error = open_shared(group, at, next);
 	group->own_count += error == 0;
 	return error;
+}
+
+void spokei_listen_group_hold(struct spokei_listen_group *group, bool held)
+{
+	group->held = held;
+	for (size_t i = 0; i < spokei_listen_group_count(group); i++)
+		spokei_listener_hold(group->at[i].listener, held);
+	update_room(group);
 }
 
 size_t spokei_listen_group_count(const struct spokei_listen_group *group)

@@ -43,6 +43,9 @@ SPOKE_MUST_USE int spokei_listen_group_new(struct spoke_engine *engine,
 void spokei_listen_group_limit(struct spokei_listen_group *group,
 			       const struct spokei_quota_limits *limits);
 
+/* Accepts nothing until it is let go: clients wait in the backlog. */
+void spokei_listen_group_hold(struct spokei_listen_group *group, bool held);
+
 /* An address to listen at. */
 struct spokei_listen_at {
 	const struct spoke_address *address;

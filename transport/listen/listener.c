@@ -52,6 +52,7 @@ struct spokei_listener {
 	int spare;       /* a descriptor; -1: none could be opened */
 	unsigned barren; /* errors of single connections, in a row */
 	bool paused;
+	bool held; /* by the owner */
 	bool closed;
 	uint64_t silent_ns[REPORTS]; /* no such event before this time */
 	struct spoke_address address;
@@ -137,7 +138,7 @@ static void watch(struct spokei_listener *listener, unsigned io)
 {
 	struct spoke_engine *engine = listener->engine;
 
-	engine->env->loop->watch(engine->loop, &listener->watch, io);
+	engine->env->loop->watch(engine->loop, &listener->watch, listener->held ? 0 : io);
 }
 
 /* Fails only in a wheel at the end of its time: the timer was armed before, so it has its place. */
@@ -354,9 +355,17 @@ void spokei_listener_preset(struct spokei_listener *listener, uint64_t unanswere
 		(void)env->net->send_buffer(env->ctx, listener->watch.fd, send_buffer);
 }
 
+void spokei_listener_hold(struct spokei_listener *listener, bool held)
+{
+	if (listener->closed)
+		return;
+	listener->held = held;
+	watch(listener, listener->paused ? 0 : SPOKE_IO_READ);
+}
+
 void spokei_listener_sweep(struct spokei_listener *listener)
 {
-	if (!listener->closed && !listener->paused)
+	if (!listener->closed && !listener->paused && !listener->held)
 		accept_some(listener, SPOKEI_LISTENER_BACKLOG);
 }
 

@@ -65,6 +65,9 @@ SPOKE_MUST_USE int spokei_listener_new(struct spoke_engine *engine,
 void spokei_listener_preset(struct spokei_listener *listener, uint64_t unanswered_ns,
 			    uint32_t send_buffer);
 
+/* Leaves connections in the backlog, or accepts again. */
+void spokei_listener_hold(struct spokei_listener *listener, bool held);
+
 /* Accepts all connections in the backlog at once, before the listener is freed. Not inside
  * `accept`. */
 void spokei_listener_sweep(struct spokei_listener *listener);

@@ -53,6 +53,21 @@ LISTEN_TEST(listener_returns_port_that_system_chose)
 	assert_false(listenrig_ended(rig, fd));
 }
 
+LISTEN_TEST(held_listener_leaves_clients_in_the_backlog)
+{
+	int fd;
+
+	spokei_listener_hold(rig->listener, true);
+	fd = listenrig_connect(rig, LISTENRIG_AT);
+	listenrig_run(rig, 3 * SPOKEI_LISTENER_PAUSE_NS);
+	spokei_listener_sweep(rig->listener);
+	assert_int_equal(rig->accepted, 0);
+	assert_false(listenrig_ended(rig, fd));
+	spokei_listener_hold(rig->listener, false);
+	listenrig_run(rig, MS);
+	assert_int_equal(rig->accepted, 1);
+}
+
 LISTEN_TEST(ten_thousand_resets_leave_nothing)
 {
 	uint64_t gone;
