@@ -444,6 +444,11 @@ static void show_consumer(struct spokei_json *json, const struct numbered *at,
 	     GAUGE("spoke_requests_remembered", "requests remembered for their repeats"))          \
 	FACT(view.remembered_bytes, NAME("remembered_bytes"),                                      \
 	     GAUGE("spoke_requests_remembered_bytes", "memory of these requests"))                 \
+	FACT(journal_name(view.journal), NAME("journal"))                                          \
+	FACT(view.journal ? view.journal->count : 0, NAME("journal_answers"),                      \
+	     GAUGE("spoke_journal_answers", "answers that the journal has"))                       \
+	FACT(journal_bytes(view.journal), NAME("journal_bytes"),                                   \
+	     GAUGE("spoke_journal_answers_bytes", "bytes of the files of a provider's journal"))   \
 	FACT(view.offline, NAME("offline"),                                                        \
 	     GAUGE("spoke_provider_offline", "1: the provider has stepped aside, or drains"))      \
 	FACT(view.draining, NAME("draining"),                                                      \

@@ -45,8 +45,9 @@
  *     "consumers_more": omitted
  *     "providers": [{ "services": [text], at most 25, "addresses": [text], "connections",
  *         "in_flight", "heartbeat_ms", "remembered" and "remembered_bytes" (requests, for
- *         their repeats), "offline", "draining", "certificate_days" (as above),
- *         "peers": [{ "name", "identity" (proven by TLS or the system; missing: none), "state"
+ *         their repeats), "journal" and "journal_bytes" (as above), "journal_answers", "offline",
+ * "draining", "certificate_days" (as above), "peers": [{ "name", "identity" (proven by TLS or the
+ * system; missing: none), "state"
  *             ("ready", "suspect", "readonly"), "missed", "in_flight", "heard_ago_ms", "tls",
  *             "refusals" (requests without good credentials) }], only peers that have sent a
  *             message, "more": peers omitted }]

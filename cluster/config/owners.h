@@ -60,14 +60,14 @@ struct spokei_eject_rule {
 
 #define SPOKEI_JOURNAL_SIZE_MIN (UINT64_C(16) << 20)
 
-/* Settings of a consumer's journal. */
+/* Settings of a consumer's or a provider's journal. */
 struct spokei_journal_settings {
 	const char *folder;  /* NULL: there is none */
 	uint32_t durability; /* enum spokei_durability */
 	uint64_t wait_ns;
 	uint64_t sync_ns;
 	uint64_t size_max; /* bytes */
-	bool is_optional;  /* tickets are taken that the journal does not */
+	bool is_optional;  /* tickets and requests are taken that the journal does not */
 	bool salvages;
 };
 

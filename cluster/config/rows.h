@@ -130,15 +130,15 @@ SETTING(FAILBACK_OVERFLOW, "failback.overflow", NAME, CONSUMER,
 	"failback call to drop when there are too many",
 	LIVE, NAMES(overflow_name), WORDS("spoke_consumer_overflow"),
 	FIELDS(AT(CONSUMER, failback_overflow)))
-SETTING(DURABILITY, "durability", NAME, CONSUMER | SERVICE,
-	"events that a ticket in a journal survives: the end of the process, loss of power, or none",
+SETTING(DURABILITY, "durability", NAME, BOTH | SERVICE,
+	"events that what a journal has survives: the end of the process, loss of power, or none",
 	NAMES(durability_name), WORDS("spoke_durability"),
-	FIELDS(AT(CONSUMER, durability), AT(JOURNAL, durability)))
-SETTING(JOURNAL_WAIT, "journal.wait", DURATION, CONSUMER | SERVICE,
-	"how long a call waits for the journal before it is refused instead of deferred",
+	FIELDS(AT(CONSUMER, durability), AT(PROVIDER, durability), AT(JOURNAL, durability)))
+SETTING(JOURNAL_WAIT, "journal.wait", DURATION, BOTH | SERVICE,
+	"longest wait for the journal: of a failed call, which is refused then; of an answer, which is sent",
 	RANGE(NS_PER_MS, SPOKEI_TIMEOUT_MAX_NS), PRESET(100 * NS_PER_MS),
 	FIELDS(AT(JOURNAL, wait_ns)))
-SETTING(JOURNAL_SYNC, "journal.sync", DURATION, CONSUMER | SERVICE,
+SETTING(JOURNAL_SYNC, "journal.sync", DURATION, BOTH | SERVICE,
 	"longest time until records that were written are on the disk (durability = process)",
 	RANGE(NS_PER_MS, NS_PER_H), PRESET(NS_PER_S),
 	FIELDS(AT(JOURNAL, sync_ns)))
@@ -146,11 +146,11 @@ SETTING(JOURNAL_BYTES, "journal.bytes", SIZE, CONSUMER | SERVICE,
 	"bytes of the journal on the disk; beyond them no new tickets are taken",
 	RANGE(SPOKEI_JOURNAL_SIZE_MIN, UINT64_C(1) << 34), PRESET(67108864),
 	FIELDS(AT(JOURNAL, size_max)))
-SETTING(JOURNAL_BROKEN, "journal.broken", NAME, CONSUMER | SERVICE,
-	"new tickets while the journal cannot be written: refused, or kept in memory only",
+SETTING(JOURNAL_BROKEN, "journal.broken", NAME, BOTH | SERVICE,
+	"tickets, and requests with an id, while the journal cannot be written: refused, or in memory only",
 	NAMES(broken_name),
 	FIELDS(AT(JOURNAL, is_optional)))
-SETTING(JOURNAL_DAMAGED, "journal.damaged", NAME, CONSUMER | SERVICE,
+SETTING(JOURNAL_DAMAGED, "journal.damaged", NAME, BOTH | SERVICE,
 	"a damaged journal is not used, or used without the records that are lost",
 	NAMES(damaged_name),
 	FIELDS(AT(JOURNAL, salvages)))
@@ -231,10 +231,10 @@ SETTING(GROUP, "group", TEXT, SERVICE, "group of the service to call; *: any",
 	RANGE(1, TEXT_MAX), OF_URLS)
 
 /* A path, which no URL may contain. */
-SETTING(JOURNAL, "journal", TEXT, CONSUMER | SERVICE,
-	"folder of the journal in which tickets survive the process; each consumer needs its own",
+SETTING(JOURNAL, "journal", TEXT, BOTH | SERVICE,
+	"folder of the journal by which tickets, or a provider's answers, survive the process; one for each",
 	RANGE(1, TEXT_MAX),
-	FIELDS(AT(CONSUMER, journal), AT(JOURNAL, folder)))
+	FIELDS(AT(CONSUMER, journal), AT(PROVIDER, journal), AT(JOURNAL, folder)))
 
 /* Providers. */
 SETTING(LISTEN, "listen", LIST, PROVIDER,

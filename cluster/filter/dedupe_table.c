@@ -3,6 +3,7 @@
 #include "cluster/filter/dedupe_table.h"
 
 #include "core/base/env.h"
+#include "core/base/siphash.h"
 #include "core/text/encoding.h"
 #include "timer/base.h"
 #include "transport/wire/message.h"
@@ -83,8 +84,22 @@ static void turn_on(struct spokei_dedupe_table *table)
 	spokei_map_init(&table->ids, table->env);
 	spokei_slab_init_lasting(&table->cells, table->env, sizeof(struct spokei_dedupe_entry),
 				 UINT32_MAX / 2);
+	if (table->named)
+		return;
 	table->env->dice(table->env->ctx, table->key, sizeof(table->key));
 	spokei_dedupe_renew(table);
+}
+
+void spokei_dedupe_name(struct spokei_dedupe_table *table, const unsigned char number[16],
+			uint64_t clock_ns)
+{
+	static const char purpose[] = "instance";
+
+	memcpy(table->key, number, sizeof(table->key));
+	/* Peers learn it, so it must not tell the key. */
+	table->instance = (uint32_t)spokei_siphash(table->key, purpose, sizeof(purpose)) | 1;
+	table->clock_ns = clock_ns;
+	table->named = true;
 }
 
 void spokei_dedupe_renew(struct spokei_dedupe_table *table)
@@ -114,6 +129,8 @@ static void free_entry(struct spokei_dedupe_table *table, struct spokei_dedupe_e
 	}
 	if (entry->answer_size > 0)
 		spokei_free(table->env, entry->answer, 1, entry->answer_size);
+	if (entry->kept)
+		table->forgotten(entry);
 	spokei_slab_give_cell(&table->cells, entry);
 }
 
@@ -226,7 +243,9 @@ static enum spokei_dedupe_step decide_unknown(const struct spokei_dedupe_method 
 		return SPOKEI_DEDUPE_RUN;
 	if (asked->instance != method->table->instance)
 		return SPOKEI_DEDUPE_ELSEWHERE;
-	return asked->since_ns > method->horizon_ns ? SPOKEI_DEDUPE_RUN : SPOKEI_DEDUPE_FORGOTTEN;
+	return asked->since_ns > method->horizon_ns + method->table->clock_ns
+		       ? SPOKEI_DEDUPE_RUN
+		       : SPOKEI_DEDUPE_FORGOTTEN;
 }
 
 /* Adds an entry, or finds the one of the id. */
@@ -251,6 +270,7 @@ static enum spokei_dedupe_step add(struct spokei_dedupe_method *method,
 	entry->caller = asked->caller;
 	entry->answer = NULL;
 	entry->answer_size = 0;
+	entry->kept = NULL;
 	entry->ended = false;
 	entry->id_len = (uint8_t)asked->id.len;
 	make_key(method, asked->id, entry->key);
@@ -328,7 +348,7 @@ static void keep(struct spokei_dedupe_entry *entry, const struct spokei_message 
 		answer = spokei_alloc_unset(table->env, size);
 		if (answer == NULL)
 			return;
-		entry->answer_size = size;
+		entry->answer_size = (uint32_t)size;
 		table->bytes += size;
 	}
 	answer->error = message->error;
@@ -366,20 +386,47 @@ struct spokei_message spokei_dedupe_answer_of(const struct spokei_dedupe_entry *
 	};
 }
 
+static void note_end(struct spokei_dedupe_entry *entry, uint64_t ended_ns)
+{
+	struct spokei_dedupe_method *method = entry->method;
+
+	entry->ended = true;
+	entry->ended_ns = ended_ns;
+	spokei_list_append(&method->ended, &entry->node);
+	spokei_list_append(&method->table->order, &entry->order);
+}
+
 void spokei_dedupe_end(struct spokei_dedupe_entry *entry, const struct spokei_message *answer,
 		       uint64_t now_ns)
 {
-	struct spokei_dedupe_method *method = entry->method;
-	struct spokei_dedupe_table *table = method->table;
-
 	SPOKE_ASSERT(spokei_list_empty(&entry->waiters));
 	keep(entry, answer);
-	entry->ended = true;
-	entry->ended_ns = now_ns;
-	spokei_list_append(&method->ended, &entry->node);
-	spokei_list_append(&table->order, &entry->order);
-	if (method->keep_ns == 0)
+	note_end(entry, now_ns);
+	if (entry->method->keep_ns == 0)
 		forget(entry);
+}
+
+struct spokei_dedupe_entry *spokei_dedupe_restore(struct spokei_dedupe_method *method,
+						  const struct spokei_dedupe_asked *asked,
+						  const struct spokei_message *answer,
+						  uint64_t age_ns, uint64_t now_ns)
+{
+	struct spokei_dedupe_entry *entry = NULL;
+
+	if (age_ns >= method->keep_ns)
+		return NULL;
+	if (add(method, asked, 0, &entry) != SPOKEI_DEDUPE_RUN) {
+		if (entry == NULL || !entry->ended)
+			return NULL;
+		forget(entry);
+		if (add(method, asked, 0, &entry) != SPOKEI_DEDUPE_RUN)
+			return NULL;
+	}
+	if (answer)
+		keep(entry, answer);
+	/* The engine's clock may have begun later. */
+	note_end(entry, now_ns - age_ns);
+	return entry;
 }
 
 uint64_t spokei_dedupe_expire(struct spokei_dedupe_table *table, uint64_t now_ns)
@@ -393,18 +440,18 @@ uint64_t spokei_dedupe_expire(struct spokei_dedupe_table *table, uint64_t now_ns
 
 		while (!spokei_list_empty(&method->ended)) {
 			struct spokei_dedupe_entry *entry = first_of(&method->ended);
-			uint64_t due_ns = entry->ended_ns + method->keep_ns;
+			uint64_t age_ns = now_ns - entry->ended_ns;
 
-			if (due_ns <= now_ns) {
+			if (age_ns >= method->keep_ns) {
 				forget(entry);
 				continue;
 			}
-			if (due_ns < next_ns)
-				next_ns = due_ns;
+			if (method->keep_ns - age_ns < next_ns - now_ns)
+				next_ns = now_ns + method->keep_ns - age_ns;
 			break;
 		}
 	}
-	if (table->ids.count == 0)
+	if (table->on && table->ids.count == 0)
 		rest(table);
 	return next_ns;
 }

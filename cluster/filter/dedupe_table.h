@@ -22,8 +22,11 @@
 #define SPOKEI_DEDUPE_REPEAT "spoke.repeat" /* ... and of that which marks a repeat */
 #define SPOKEI_DEDUPE_ID_MAX 64u            /* bytes of an id */
 
+struct spokei_dedupe_entry;
+struct spokei_kept;
 struct spokei_limit;
 struct spokei_message;
+struct spokei_route;
 
 /* The kinds of attachments that requests come with. */
 enum spokei_dedupe_mark {
@@ -56,11 +59,14 @@ struct spokei_dedupe_table {
 	struct spoke_list methods; /* that are turned on, or were */
 	uint64_t key[2];           /* of the hashes of a request */
 	uint32_t instance;         /* a random number, another one after each start; 0: not on */
+	bool named;                /* ... but this is that of a memory which outlives the process */
+	uint64_t clock_ns;         /* the instance's clock is so far ahead of the engine's */
 	uint32_t count_max;
 	size_t bytes_max;
 	size_t bytes;
 	bool on;        /* at least one method was turned on */
 	uint64_t early; /* entries that were forgotten before their time */
+	void (*forgotten)(struct spokei_dedupe_entry *entry); /* of one that has `kept` */
 };
 
 /* Zero-initialised: turned off. */
@@ -71,6 +77,7 @@ struct spokei_dedupe_method {
 	uint64_t keep_ns;                  /* 0: turned off */
 	uint64_t horizon_ns; /* requests that came later than this are not forgotten */
 	bool runs_unknown;   /* a repeat runs if its first request may have been forgotten */
+	const struct spokei_route *route; /* of the table's owner */
 };
 
 /* An answer, with its value, attachments, text and class one after the other. */
@@ -104,7 +111,8 @@ struct spokei_dedupe_entry {
 	/* In `room`, or of its own memory; NULL: it runs, or its answer was too large to be kept.
 	 */
 	struct spokei_dedupe_answer *answer;
-	size_t answer_size; /* of its own memory */
+	struct spokei_kept *kept; /* of the table's owner; NULL: none */
+	uint32_t answer_size;     /* bytes of its own memory */
 	bool ended;
 	uint8_t id_len;
 	unsigned char key[sizeof(void *) + SPOKEI_DEDUPE_ID_MAX]; /* the method's address, the id */
@@ -119,6 +127,11 @@ void spokei_dedupe_fini(struct spokei_dedupe_table *table);
 
 /* Makes the name of the instance invalid, e.g. because its clock has stood still. */
 void spokei_dedupe_renew(struct spokei_dedupe_table *table);
+
+/* Gives the table the name and the hashes of a memory that outlives the process, whose clock is so
+ * far ahead of the engine's. */
+void spokei_dedupe_name(struct spokei_dedupe_table *table, const unsigned char number[16],
+			uint64_t clock_ns);
 
 /* Changes the bounds; the oldest entries give way with the next request. */
 void spokei_dedupe_bound(struct spokei_dedupe_table *table, uint32_t count_max, size_t bytes_max);
@@ -149,6 +162,14 @@ enum spokei_dedupe_step spokei_dedupe_ask(struct spokei_dedupe_method *method,
  * is memory for it. The entry is the table's until it is forgotten. */
 void spokei_dedupe_end(struct spokei_dedupe_entry *entry, const struct spokei_message *answer,
 		       uint64_t now_ns);
+
+/* Adds the entry of a request that was answered so long ago, in an earlier process; `answer` NULL:
+ * it was too large. Of two with the same id the last one counts. Returns NULL if it is forgotten
+ * already, or there is no memory. */
+struct spokei_dedupe_entry *spokei_dedupe_restore(struct spokei_dedupe_method *method,
+						  const struct spokei_dedupe_asked *asked,
+						  const struct spokei_message *answer,
+						  uint64_t age_ns, uint64_t now_ns);
 
 /* Makes a message of the answer of an entry that has one; it points into the entry. */
 struct spokei_message spokei_dedupe_answer_of(const struct spokei_dedupe_entry *entry);

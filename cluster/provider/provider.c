@@ -12,6 +12,7 @@
 #include "cluster/serve/access_control.h"
 #include "cluster/serve/access_log.h"
 #include "cluster/serve/dedupe.h"
+#include "cluster/serve/kept.h"
 #include "cluster/serve/request.h"
 #include "cluster/serve/routes.h"
 #include "cluster/serve/unanswered.h"
@@ -69,6 +70,8 @@ static void provider_finalise(struct spokei_task *task)
 {
 	struct spoke_provider *provider = spoke_container_of(task, struct spoke_provider, finalise);
 
+	if (!spokei_keeping_end(provider->dedupe))
+		return;
 	if (!provider->freed) {
 		spokei_member_retire(provider->engine, &provider->member);
 		return;
@@ -82,6 +85,7 @@ static void provider_finalise(struct spokei_task *task)
 	spokei_unanswered_fini(provider->link->unanswered);
 	spokei_request_free(provider->spare);
 	spokei_dedupe_finish(provider->dedupe);
+	spokei_keeping_free(provider->dedupe);
 	spokei_routes_fini(provider->services);
 	spokei_methods_free(provider->caller);
 	spokei_caller_fini(provider->caller);
@@ -259,8 +263,10 @@ static void provider_free(struct spokei_member *member)
 /* Tells peers of spoke which instance this is, as soon as it remembers requests. */
 static void tell_instance(struct spoke_provider *provider)
 {
-	if (provider->dedupe->table.on)
-		spokei_link_name(provider->link, provider->dedupe->table.instance);
+	const struct spokei_dedupe_table *table = &provider->dedupe->table;
+
+	if (table->on)
+		spokei_link_name(provider->link, table->instance, table->clock_ns);
 }
 
 /* The clock has stood still, so peers cannot know its time any more. */
@@ -533,6 +539,7 @@ static void take(void *owner)
 static const struct spokei_settings_part parts[] = {
 	{ SPOKEI_AT_LINK, AT(limits), apply_link },
 	{ SPOKEI_AT_QUOTA, AT(connections), apply_connections },
+	{ SPOKEI_AT_JOURNAL, AT(journal), NULL },
 };
 
 static const struct spokei_settings_kind kind = {
@@ -676,6 +683,7 @@ static void begin_life(struct spoke_provider *provider, const struct spoke_provi
 	provider->services->access = provider->access;
 	provider->services->limits_all = provider->settings->keys.file.config != NULL ||
 					 with->dedupe_ns > 0;
+	provider->services->holds_all = provider->settings->journal.folder != NULL;
 	spokei_dedupe_begin(provider->dedupe, provider->engine);
 	spokei_caller_init(provider->caller, provider->link, 0);
 	provider->caller->pushes = true;
@@ -687,6 +695,43 @@ static void begin_life(struct spoke_provider *provider, const struct spoke_provi
 		.free = provider_free,
 	};
 	spokei_member_add(provider->engine, &provider->member);
+}
+
+/* --- the journal of answers */
+
+/* Answers of earlier processes are known, so that requests may come. */
+static void journal_opened(void *arg)
+{
+	struct spoke_provider *provider = arg;
+
+	if (provider->ended)
+		return;
+	tell_instance(provider);
+	spokei_listen_group_hold(provider->listeners, false);
+}
+
+static void journal_closed(void *arg)
+{
+	struct spoke_provider *provider = arg;
+
+	spokei_run_freeing(provider->engine, &provider->finalise);
+}
+
+/* Has the clients wait until the journal is read. */
+static int begin_journal(struct spoke_provider *provider)
+{
+	const struct spokei_keeping_options options = {
+		.settings = &provider->settings->journal,
+		.services = provider->services,
+		.opened = journal_opened,
+		.closed = journal_closed,
+		.arg = provider,
+	};
+
+	if (options.settings->folder == NULL)
+		return SPOKE_OK;
+	spokei_listen_group_hold(provider->listeners, true);
+	return spokei_keeping_begin(provider->dedupe, &options);
 }
 
 static struct spoke_provider *alloc_block(struct spoke_engine *engine)
@@ -736,6 +781,11 @@ static int provider_new(struct spoke_engine *engine, const struct spoke_provider
 		return error;
 	}
 	begin_life(provider, with);
+	error = begin_journal(provider);
+	if (error) {
+		spoke_provider_free(provider);
+		return error;
+	}
 	*ret_provider = provider;
 	return SPOKE_OK;
 }
@@ -806,5 +856,6 @@ struct spokei_provider_view spokei_provider_look(const struct spoke_provider *pr
 		.settings = provider->settings,
 		.remembered = provider->dedupe->table.ids.count,
 		.remembered_bytes = provider->dedupe->table.bytes,
+		.journal = provider->dedupe->keeping ? &provider->dedupe->keeping->journal : NULL,
 	};
 }

@@ -8,6 +8,7 @@
 #include <spoke/provider.h>
 
 struct spokei_conn;
+struct spokei_journal;
 struct spokei_link;
 struct spokei_member;
 struct spokei_provider_settings;
@@ -32,6 +33,7 @@ struct spokei_provider_view {
 	const struct spokei_provider_settings *settings;
 	size_t remembered; /* requests, for their repeats */
 	size_t remembered_bytes;
+	const struct spokei_journal *journal; /* of these; NULL: they end with the process */
 };
 
 /* Has it step aside, or come back. */

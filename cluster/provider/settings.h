@@ -5,6 +5,7 @@
 #ifndef SPOKEI_CLUSTER_PROVIDER_SETTINGS_H
 #define SPOKEI_CLUSTER_PROVIDER_SETTINGS_H
 
+#include "cluster/config/owners.h"
 #include "cluster/config/settings.h"
 #include "transport/conn/link.h"
 #include "transport/listen/quota.h"
@@ -15,6 +16,7 @@ struct spokei_provider_settings {
 	struct spokei_settings keys;
 	struct spokei_link_limits limits;
 	struct spokei_quota_limits connections;
+	struct spokei_journal_settings journal;
 	bool local_path; /* a path is published with the ports */
 };
 

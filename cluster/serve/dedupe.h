@@ -13,12 +13,14 @@
 #include <spoke/engine.h>
 #include <spoke/filter.h>
 
+struct spokei_keeping;
 struct spokei_message;
 
 struct spokei_dedupe {
 	struct spoke_engine *engine;
 	struct spokei_dedupe_table table;
-	struct spoke_alarm alarm; /* when the next entry is to be forgotten */
+	struct spokei_keeping *keeping; /* NULL: the answers end with the process */
+	struct spoke_alarm alarm;       /* when the next entry is to be forgotten */
 	bool armed;
 	uint64_t told;    /* entries forgotten early when an event reported it ... */
 	uint64_t told_ns; /* ... last; 0: never */

@@ -60,12 +60,13 @@ struct spoke_request {
 	uint64_t arrived_ns;                  /* when the turn began that read the request */
 	uint32_t arg_len;                     /* bytes of the arguments */
 	uint16_t mark_size;
-	uint16_t passed; /* number of the filters that the request passed */
+	uint8_t passed; /* number of the filters that the request passed */
 	bool answered;
 	atomic_bool again; /* ... twice: the second answer was dropped */
 	bool slow_told;    /* a line of the log has named it as slow */
 	bool watched;      /* filters, a limit or inner calls must be notified of the end */
 	bool telling;      /* ... which happens now; freed afterwards */
+	bool held;         /* answered, but the answer waits for the journal */
 	/* A Dubbo consumer other than spoke waits for the answer; noted before the message is gone.
 	 */
 	bool foreign;
@@ -95,6 +96,9 @@ void spokei_request_unsendable(struct spoke_request *request, int error);
 
 /* Answers a request; frees it if its handler has returned. */
 void spokei_request_finish(struct spoke_request *request, struct spokei_message *message);
+
+/* Sends the answer of a request that was held. */
+void spokei_request_release(struct spoke_request *request, struct spokei_message *answer);
 
 /* Prepares a request to be answered later, as after a handler that has not answered. May end it. */
 void spokei_request_detach(struct spoke_request *request);

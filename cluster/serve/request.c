@@ -8,6 +8,7 @@
 #include "cluster/filter/limit.h"
 #include "cluster/serve/access_control.h"
 #include "cluster/serve/dedupe.h"
+#include "cluster/serve/kept.h"
 #include "cluster/serve/parts.h"
 #include "cluster/serve/routes.h"
 #include "cluster/serve/unanswered.h"
@@ -273,7 +274,7 @@ static struct spoke_filter_verdict ask_filters(struct spoke_request *request,
 	request->arg_len = (uint32_t)request->message->args.len;
 	request->filters = filters;
 	verdict = spokei_filters_before_request(filters, request, &passed);
-	request->passed = filters->told ? (uint16_t)passed : 0;
+	request->passed = filters->told ? (uint8_t)passed : 0;
 	request->watched = request->passed > 0;
 	if (verdict.step == SPOKE_FILTER_REFUSE && verdict.text == NULL)
 		verdict.text = "refused by a filter of the provider";
@@ -462,6 +463,28 @@ static void answer_later(struct spoke_request *request, struct spokei_message *m
 		notify(request, message);
 }
 
+void spokei_request_release(struct spoke_request *request, struct spokei_message *answer)
+{
+	struct spokei_pooled *pooled = request->pooled;
+
+	answer_later(request, answer);
+	if (pooled)
+		pooled->delivered = true;
+	if (pooled == NULL || pooled->done)
+		spokei_request_free(request);
+}
+
+/* Answers a request that is watched, inside its handler. */
+static SPOKEI_NOINLINE void answer_watched(struct spoke_request *request,
+					   struct spokei_message *message)
+{
+	if (spokei_kept_hold(request, message))
+		return;
+	count_answer(request, message);
+	spokei_conn_reply(request->conn, request->message, message);
+	notify(request, message);
+}
+
 static void answer_arrived(struct spoke_post *post)
 {
 	struct spokei_pooled *pooled = spoke_container_of(post, struct spokei_pooled, post);
@@ -473,10 +496,8 @@ static void answer_arrived(struct spoke_post *post)
 
 	if (pooled->answer)
 		message = pooled->answer->message;
-	answer_later(pooled->request, &message);
-	pooled->delivered = true;
-	if (pooled->done)
-		spokei_request_free(pooled->request);
+	if (!pooled->request->watched || !spokei_kept_hold(pooled->request, &message))
+		spokei_request_release(pooled->request, &message);
 }
 
 static inline void finish_request(struct spoke_request *request, struct spokei_message *message)
@@ -493,13 +514,15 @@ static inline void finish_request(struct spoke_request *request, struct spokei_m
 		pooled->post.run = answer_arrived;
 		spoke_engine_post(request->engine, &pooled->post);
 	} else if (request->conn) {
+		if (SPOKEI_UNLIKELY(request->watched)) {
+			answer_watched(request, message);
+			return;
+		}
 		count_answer(request, message);
 		spokei_conn_reply(request->conn, request->message, message);
-		if (SPOKEI_UNLIKELY(request->watched))
-			notify(request, message);
 	} else if (spokei_engine_refuses(request->engine, "spoke_reply()")) {
 		request->answered = false;
-	} else {
+	} else if (!SPOKEI_UNLIKELY(request->watched) || !spokei_kept_hold(request, message)) {
 		answer_later(request, message);
 		if (!request->telling)
 			spokei_request_free(request);
@@ -878,6 +901,23 @@ static void run_here(struct spoke_request *request, const struct spokei_route *r
 		spokei_request_detach(request);
 }
 
+/* Runs a handler whose answer may be held. */
+static void run_holding(struct spoke_request *request, const struct spokei_route *route,
+			struct spoke_request **spare)
+{
+	struct spoke_engine *engine = request->engine;
+
+	request->held = false;
+	engine->handler = request->figures;
+	engine->request = request;
+	handle_here(request, route);
+	engine->request = NULL;
+	if (request->answered && !request->held)
+		put_back(request, spare);
+	else
+		spokei_request_detach(request);
+}
+
 /* Returns memory for a request. One that is not answered at once uses the link's spare sender, and
  * does not become the next spare one. So the next is allocated, and that is when there must be a
  * spare sender again: the peer of a request is known until its end. */
@@ -1068,9 +1108,12 @@ void spokei_request_run(const struct spokei_route *route, const struct spokei_fi
 		put_back(request, spare);
 		return;
 	}
-	if (route->flags & SPOKE_HANDLER_POOL)
-		run_on_pool(request, conn, route);
-	else
+	if (SPOKEI_UNLIKELY(route->flags & (SPOKE_HANDLER_POOL | SPOKEI_ROUTE_HOLDS))) {
+		if (route->flags & SPOKE_HANDLER_POOL)
+			run_on_pool(request, conn, route);
+		else
+			run_holding(request, route, spare);
+	} else
 		run_here(request, route, spare);
 }
 

@@ -183,8 +183,12 @@ static int add_route(struct spokei_service *service, const struct spoke_handler 
 	route->executes = handler->executes;
 	route->per_second = handler->per_second;
 	if (has_limit(handler) || limited) {
-		if (limited)
+		if (limited) {
 			route->dedupe = &service->dedupes[service->limit_count];
+			route->dedupe->route = route;
+			if (services->holds_all)
+				route->flags |= SPOKEI_ROUTE_HOLDS;
+		}
 		route->limit = &service->limits[service->limit_count];
 		spokei_limit_init(route->limit, 0, 0);
 		route->limit->room = &service->admissions[service->limit_count++];

@@ -25,6 +25,9 @@ struct spokei_limit;
 struct spokei_message;
 struct spokei_service;
 
+/* A flag of routes besides those of their handlers: answers may be held for a journal. */
+#define SPOKEI_ROUTE_HOLDS 0x8000u
+
 typedef void (*spokei_handle_fn)(struct spoke_request *request, void *arg);
 
 /* A method that is served. */
@@ -75,6 +78,7 @@ struct spokei_routes {
 	struct spoke_list all; /* in the order they were added */
 	/* Each route has a limit, and may recognise repeats, which may be set later. */
 	bool limits_all;
+	bool holds_all;           /* ... and answers may be held */
 	const char *default_name; /* of requests without a service; NULL: the first. Borrowed */
 	struct spokei_service *about_service; /* which describes all others; NULL: not made yet */
 	unsigned char

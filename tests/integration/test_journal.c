@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Consumers with a journal on the real disk, killed at any moment: every ticket that was told is
- * settled by a later process.
+ * Consumers and providers with a journal on the real disk, killed at any moment: every ticket that
+ * was told is settled by a later process, and no request that a provider remembers runs twice.
  */
 #define _GNU_SOURCE
 #include "tests/integration/rig.h"
@@ -16,6 +16,7 @@
 #define TICKETS_MAX 65536u
 
 static char folder[64];
+static char answers[64]; /* the provider's folder */
 static struct rig_process *provider;
 static struct rig_process *consumer;
 static char address[64];
@@ -25,7 +26,8 @@ static unsigned told_count;
 static int set_up(void **state)
 {
 	(void)snprintf(folder, sizeof(folder), "/tmp/spoke-journal-XXXXXX");
-	if (mkdtemp(folder) == NULL)
+	(void)snprintf(answers, sizeof(answers), "/tmp/spoke-answers-XXXXXX");
+	if (mkdtemp(folder) == NULL || mkdtemp(answers) == NULL)
 		return -1;
 	told_count = 0;
 	return rig_set_up(state);
@@ -36,6 +38,7 @@ static int tear_down(void **state)
 	int error = rig_tear_down(state);
 
 	folder_remove(folder);
+	folder_remove(answers);
 	return error;
 }
 
@@ -143,6 +146,86 @@ TEST(repeat_after_the_end_of_the_consumer_runs_once)
 	(void)rig_wait(consumer, "settled * success *");
 	assert_int_equal(runs(), 1);
 	assert_int_equal(rig_stat(provider, "repeats_answered"), 1);
+	assert_ends_well(consumer);
+	assert_ends_well(provider);
+}
+
+/* Starts the next process of the provider, at the same address. */
+static void provide_again(const char *options)
+{
+	provider = rig_provider(NULL, "listen=dubbo://%s %s", address, options);
+	(void)rig_address(provider);
+}
+
+TEST(answer_of_a_killed_provider_is_given_by_the_next_one)
+{
+	char options[128];
+
+	(void)snprintf(options, sizeof(options), "dedupe=600000 durability=power journal=%s",
+		       answers);
+	provide(options);
+	rig_kill(provider);
+	consume("retry.period=100ms&retries=100&retry.deadline=10m&timeout=60s",
+		"durability=power");
+	(void)rig_wait(consumer, "recovered OK *");
+	rig_tell(consumer, "hold 7");
+	(void)rig_wait(consumer, "deferred 7 *");
+	provide_again(options);
+	(void)rig_wait(provider, "held *");
+	rig_kill(consumer);
+	rig_until_stat(provider, "journal_syncs", 1); /* of the beginning */
+	rig_tell(provider, "release");
+	rig_until_stat(provider, "journal_syncs", 2);
+	rig_kill(provider);
+	provide_again(options);
+	consume("retry.period=100ms&retries=100&retry.deadline=10m&timeout=60s",
+		"durability=power");
+	(void)rig_wait(consumer, "recovered OK tickets 1 *");
+	(void)rig_wait(consumer, "settled * success *");
+	assert_int_equal(runs(), 0);
+	assert_int_equal(rig_stat(provider, "answers_recovered"), 1);
+	assert_int_equal(rig_stat(provider, "repeats_answered"), 1);
+	assert_ends_well(consumer);
+	assert_ends_well(provider);
+}
+
+TEST(no_request_runs_twice_whenever_its_provider_is_killed)
+{
+	enum {
+		ROUNDS = 16,
+	};
+	size_t successes = 0;
+	char options[128];
+	char words[64];
+
+	(void)snprintf(options, sizeof(options), "dedupe=600000 journal=%s", answers);
+	provide(options);
+	consume("retry.period=50ms&retries=100&retry.deadline=10m&timeout=60s", "");
+	(void)rig_wait(consumer, "recovered OK *");
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		struct rig_process *first = provider;
+
+		/* An answer tells the consumer that its provider remembers requests. */
+		rig_until_ready(consumer, 1);
+		assert_call_works(consumer);
+		rig_tell(consumer, "hold %u", 100 + i);
+		(void)snprintf(words, sizeof(words), "held %u", 100 + i);
+		(void)rig_wait(provider, words);
+		rig_tell(provider, "release");
+		rig_sleep((uint64_t)i * 100000);
+		rig_kill(provider);
+		provide_again(options);
+		(void)snprintf(words, sizeof(words), "[de]* %u *", 100 + i);
+		(void)rig_wait(consumer, words);
+		rig_until(consumer, "tickets", "tickets 0");
+		(void)snprintf(words, sizeof(words), "held %u", 100 + i);
+		assert_int_equal(rig_count(first, words), 1);
+		assert_int_equal(rig_count(provider, words), 0);
+		(void)snprintf(words, sizeof(words), "end hold %u OK *", 100 + i);
+		successes += rig_count(consumer, words) > 0;
+	}
+	successes += rig_count(consumer, "settled * success *");
+	assert_true(successes > 0);
 	assert_ends_well(consumer);
 	assert_ends_well(provider);
 }

@@ -317,8 +317,9 @@ void spokei_link_fini(struct spokei_link *link);
 /* Probes all peers, because the machine has slept. */
 void spokei_link_woke(struct spokei_link *link);
 
-/* Gives the instance of a provider a number, and tells the peers. */
-void spokei_link_name(struct spokei_link *link, uint32_t instance);
+/* Gives the instance of a provider a number, and tells the peers. Its clock is so far ahead of the
+ * engine's. */
+void spokei_link_name(struct spokei_link *link, uint32_t instance, uint64_t clock_ns);
 
 /* Makes a connection of this wire that has no descriptor yet: it takes calls at once, and waits for
  * spokei_conn_attach(). Returns 0 or SPOKE_ENOMEM. `changed` is called later, never from here. */

@@ -110,6 +110,7 @@ struct spokei_link {
 	bool asked;            /* this side has sent a request: it accepts replies */
 	bool closing;          /* new requests are refused */
 	uint32_t instance;     /* of a provider that remembers requests; 0: none */
+	uint64_t clock_ns;     /* the instance's clock is so far ahead of the engine's */
 	bool users_prove;      /* the user at a unix socket is proof enough, as a list names it */
 	spokei_serve_fn serve; /* NULL: requests are answered "no such service" */
 	void *serve_arg;

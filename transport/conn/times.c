@@ -259,15 +259,16 @@ void spokei_conn_name(struct spokei_conn *conn)
 	if (link->instance == 0 || !conn->waits_open || spokei_conn_unwritable(conn))
 		return;
 	(void)snprintf(name, sizeof(name), NAME_HEAD "%08" PRIx32 "%012" PRIx64, link->instance,
-		       link->engine->begin_ns / NS_PER_MS % (UINT64_C(1) << 48));
+		       (link->engine->begin_ns + link->clock_ns) / NS_PER_MS % (UINT64_C(1) << 48));
 	/* A peer that does not learn it repeats nothing. */
 	if (spokei_outlet_put_control(&conn->out, conn->wire, &link->limits.wire, &message) == 0)
 		spokei_conn_wrote(conn, spokei_outlet_len(&conn->out) - before);
 }
 
-void spokei_link_name(struct spokei_link *link, uint32_t instance)
+void spokei_link_name(struct spokei_link *link, uint32_t instance, uint64_t clock_ns)
 {
 	link->instance = instance;
+	link->clock_ns = clock_ns;
 	for (struct spoke_list *node = link->conns.next; node != &link->conns; node = node->next)
 		spokei_conn_name(spoke_container_of(node, struct spokei_conn, node));
 }

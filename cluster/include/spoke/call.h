@@ -29,6 +29,16 @@ enum spoke_serialization {
 	SPOKE_SERIALIZATION_MSGPACK,  /* the fastest between programs with spoke */
 };
 
+/* The events that a ticket in a journal survives, once its call has ended with EDEFERRED; or an
+ * answer of a provider, once its caller has got it. */
+enum spoke_durability {
+	SPOKE_DURABILITY_DEFAULT, /* as set in the file, else PROCESS */
+	SPOKE_DURABILITY_PROCESS, /* the end of the process, e.g. by kill -9; a loss of power but
+				   * for the last journal.sync (1 s) */
+	SPOKE_DURABILITY_POWER,   /* a loss of power, if the disk keeps its word */
+	SPOKE_DURABILITY_NONE,    /* maybe nothing: the call does not wait for the journal */
+};
+
 /* Options of a method. Zero-initialised, all fields have their defaults; all texts are copied.
  * Related fields stand together. */
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */

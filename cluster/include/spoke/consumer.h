@@ -34,7 +34,6 @@
 #include <spoke/call.h>
 #include <spoke/engine.h>
 #include <spoke/filter.h>
-#include <spoke/journal.h>
 #include <spoke/link.h>
 #include <spoke/policy.h>
 #include <spoke/registry.h>

@@ -144,12 +144,21 @@ struct spoke_provider_options {
 	/* Time of requests whose callers name none, as with MessagePack-RPC: for the calls that are
 	 * made for them, and spoke_request_left(). At least 1 ms; 0: no limit. */
 	uint64_t timeout_default_ns;
+	/* "journal" in the file: a folder, which exists, for the answers that `dedupe` remembers,
+	 * so that they survive this process; nothing accepts before it is read. Each answer is sent
+	 * once the journal has it. If another provider or consumer uses the folder,
+	 * spoke_provider_new() returns EEXIST. Add services before the engine runs: answers of
+	 * others are forgotten. NULL: none. */
+	const char *journal;
+	enum spoke_durability durability; /* "durability" in the file */
 };
 
-/* Makes a provider without services and addresses. Returns 0; ERANGE, EINVAL, ESYNTAX, EUNSUPPORTED
- * or an error of the registry (an option; see spoke_engine_why(), which has no sentence for a
- * filter that is NULL); ELIMIT (e.g. more than 64 filters), ENOMEM, ECLOSED (the engine is ending)
- * or EFORKED. Undo with spoke_provider_free(). */
+/* Makes a provider without services and addresses. Returns 0; ERANGE, EINVAL, ESYNTAX,
+ * EUNSUPPORTED, ESYSTEM (a folder or file) or an error of the registry (an option; see
+ * spoke_engine_why(), which has no sentence for a filter that is NULL); EEXIST (the journal is in
+ * use); ELIMIT (e.g. more than 64 filters), ENOMEM, ECLOSED (the engine is ending) or EFORKED. Undo
+ * with spoke_provider_free().
+ */
 SPOKE_API SPOKE_MUST_USE int spoke_provider_new(struct spoke_engine *engine,
 						const struct spoke_provider_options *options,
 						struct spoke_provider **ret_provider);

@@ -181,7 +181,11 @@ struct spoke_histogram;
 	X(TICKETS_RECOVERED, tickets_recovered,                                                    \
 	  "tickets of earlier processes that were read from a journal")                            \
 	X(JOURNAL_SYNCS, journal_syncs, "syncs of journals")                                       \
-	X(JOURNAL_FAILURES, journal_failures, "writes and syncs of journals that failed")
+	X(JOURNAL_FAILURES, journal_failures, "writes and syncs of journals that failed")          \
+	X(ANSWERS_RECOVERED, answers_recovered,                                                    \
+	  "answers of earlier providers that were read from a journal")                            \
+	X(ANSWERS_UNKEPT, answers_unkept,                                                          \
+	  "answers that were sent although the provider's journal has them not, or not yet")
 
 /* The counters as constants: SPOKE_STAT_BYTES_READ and so on. */
 enum spoke_stat {

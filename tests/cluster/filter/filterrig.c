@@ -158,7 +158,7 @@ RIG_STEP(filterrig_tear_down)
 		assert_int_equal(rig.calls[i].ends, 1);
 }
 
-static int provide(const struct spoke_provider_options *options)
+int filterrig_provide(const struct spoke_provider_options *options)
 {
 	static const struct spoke_service_options service = { .name = "S", .version = "1.0" };
 	struct spoke_handler handlers[] = {
@@ -198,7 +198,7 @@ int filterrig_begin(const struct spoke_provider_options *options)
 		{ "later", &rig.later },
 		{ "pool", &rig.pool },
 	};
-	int error = provide(options);
+	int error = filterrig_provide(options);
 
 	if (error)
 		return error;

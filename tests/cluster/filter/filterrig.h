@@ -68,6 +68,9 @@ int filterrig_tear_down(void **state);
 /* Makes both sides, connected. Returns the result of spoke_provider_new(). */
 int filterrig_begin(const struct spoke_provider_options *options);
 
+/* Makes a provider only. */
+int filterrig_provide(const struct spoke_provider_options *options);
+
 struct filterrig_call *filterrig_call(struct spoke_method *method);
 struct filterrig_call *filterrig_call_with(struct spoke_method *method, const char *text,
 					   const struct spoke_call_options *options);

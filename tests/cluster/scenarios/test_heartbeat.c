@@ -370,7 +370,7 @@ static int first_conn_fd(const struct spokei_link *link)
 static void name_instance(struct spoke_alarm *alarm)
 {
 	(void)alarm;
-	spokei_link_name(stall.stage->provider->link, 77);
+	spokei_link_name(stall.stage->provider->link, 77, 0);
 }
 
 TEST(heartbeat_does_not_wait_for_the_frames_behind_it)

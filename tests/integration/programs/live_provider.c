@@ -3,7 +3,7 @@
  * A provider for tests with real processes.
  *
  *     live_provider [listen=URL] [heartbeat=MS|off] [drain=MS] [connections=N] [requests=N]
- *         [id=N] [registry=URL] [fence=1] [dedupe=MS]
+ *         [id=N] [registry=URL] [fence=1] [dedupe=MS] [journal=DIR] [durability=power]
  *
  * Serves demo.EchoService: "echo" answers with its argument at once, "hold" after the command
  * "release", "large" with as many bytes as its argument specifies, "sign" with its argument and, in
@@ -234,6 +234,9 @@ static int serve(struct serving *serving, char **argv)
 		.registry = live_argument(argv, "registry"),
 		.warmup_ns = SPOKE_OFF,
 		.dedupe_ns = live_time(argv, "dedupe"),
+		.journal = live_argument(argv, "journal"),
+		.durability = live_argument(argv, "durability") ? SPOKE_DURABILITY_POWER
+								: SPOKE_DURABILITY_DEFAULT,
 	};
 	const struct spoke_service_options service = { .name = LIVE_SERVICE };
 	const struct spoke_handler handlers[] = {
