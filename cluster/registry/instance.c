@@ -36,6 +36,19 @@ bool spokei_instance_is_name(const char *text, size_t len)
 	return len > 0 && len <= NAME_MAX_LEN;
 }
 
+bool spokei_instance_next_name(struct spoke_span *list, struct spoke_span *ret_name)
+{
+	const char *at = list->data;
+	const char *comma = list->len > 0 ? memchr(at, ',', list->len) : NULL;
+	size_t len = comma ? (size_t)(comma - at) : list->len;
+
+	if (list->len == 0)
+		return false;
+	*ret_name = spokei_span_trim(spokei_span(at, len));
+	*list = spokei_span_after(*list, len + (comma != NULL));
+	return true;
+}
+
 bool spokei_instance_same(const struct spoke_url *one, const struct spoke_url *other)
 {
 	return one->host && other->host && one->port == other->port &&

@@ -25,6 +25,9 @@
 /* Returns whether a text can be the name of an application: the name of a node everywhere. */
 bool spokei_instance_is_name(const char *text, size_t len);
 
+/* Takes the next name from a list of applications, "a, b". Returns false at its end. */
+bool spokei_instance_next_name(struct spoke_span *list, struct spoke_span *ret_name);
+
 /* Returns whether providers at these URLs belong to the same instance: they have the same
  * application, host and port. Providers at unix sockets have none. */
 bool spokei_instance_same(const struct spoke_url *one, const struct spoke_url *other);

@@ -168,34 +168,6 @@ TEST(two_publications_of_one_session_are_independent)
 
 /* --- subscribing */
 
-/* A provider of Dubbo 3 that registers instances only is found by no consumer of services. */
-TEST(instances_of_applications_explain_an_empty_list)
-{
-	uint64_t number;
-
-	zoorig_open("");
-	number = zoorig_subscribe(SERVICE);
-	assert_int_equal(zoorig_end(number), 0);
-	zoorig_until(zoorig_count(NOTE_LIST, number) == 1);
-	assert_int_equal(zoorig_end(zoorig_publish(SERVICE, URL_A)), 0);
-	assert_false(zoorig_said("register-mode"));
-	zoorig_close();
-
-	assert_int_equal(zoostranger_create("/services", "", ZOO_PERSISTENT), ZOK);
-	assert_int_equal(zoostranger_create("/services/shop", "", ZOO_PERSISTENT), ZOK);
-	zoorig_open("");
-	number = zoorig_subscribe("demo.Other");
-	assert_int_equal(zoorig_end(number), 0);
-	zoorig_until(
-		zoorig_said("registry: /dubbo/demo.Other/providers is empty, but /services has 1 "
-			    "applications of Dubbo 3; set register-mode=interface or all"));
-	/* The list is still watched. */
-	assert_int_equal(zoorig_end(zoorig_publish("demo.Other", URL_A)), 0);
-	zoorig_until(strcmp(zoorig_list(number), LIST(URL_A)) == 0);
-	assert_int_equal(zoostranger_delete("/services/shop"), ZOK);
-	assert_int_equal(zoostranger_delete("/services"), ZOK);
-}
-
 TEST(list_is_reported_again_when_it_changes)
 {
 	uint64_t number;

@@ -228,3 +228,77 @@ TEST(application_that_is_no_name_is_reported)
 	assert_int_equal(spoke_provider_registered(provider, NULL), 0);
 	end();
 }
+
+/* --- lists */
+
+static void create(const char *path, const char *data)
+{
+	char parent[TEXT];
+
+	for (const char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
+		(void)snprintf(parent, sizeof(parent), "%.*s", (int)(at - path), path);
+		(void)zoostranger_create(parent, "", 0);
+	}
+	assert_int_equal(zoostranger_create(path, data, 0), ZOK);
+}
+
+#define PAYLOAD(revision)                                                                          \
+	"\"port\":7,\"payload\":{\"metadata\":{\"dubbo.metadata.revision\":\"" revision "\"}}}"
+
+TEST(mapping_is_listed_as_it_changes)
+{
+	uint64_t number;
+
+	zoorig_open("");
+	number = zoorig_watch(SERVICE, SPOKE_REGISTRY_MAPPING);
+	assert_int_equal(zoorig_end(number), 0);
+	assert_string_equal(zoorig_list(number), "");
+	create(MAPPING, "one, two,../x,");
+	zoorig_until(strcmp(zoorig_list(number), "consumer://any/one\nconsumer://any/two\n") == 0);
+	assert_int_equal(zoostranger_write(MAPPING, "two"), ZOK);
+	zoorig_until(strcmp(zoorig_list(number), "consumer://any/two\n") == 0);
+	zoorig_close();
+}
+
+TEST(metadata_are_listed_as_urls_once_they_are_there)
+{
+	uint64_t number;
+
+	zoorig_open("");
+	number = zoorig_watch("one/r1", SPOKE_REGISTRY_METADATA);
+	assert_int_equal(zoorig_end(number), 0);
+	assert_string_equal(zoorig_list(number), "");
+	create("/dubbo/metadata/one/r1",
+	       "{\"services\":{\"k\":{\"name\":\"a.B\",\"path\":\"a.B\",\"protocol\":\"dubbo\","
+	       "\"params\":{\"weight\":\"3\"}}}}");
+	zoorig_until(strcmp(zoorig_list(number), "dubbo://0.0.0.0/a.B?weight=3&interface=a.B\n") ==
+		     0);
+	assert_int_equal(zoostranger_write("/dubbo/metadata/one/r1", "{"), ZOK);
+	zoorig_until(zoorig_said("ignored metadata of one/r1"));
+	zoorig_close();
+}
+
+TEST(instances_are_listed_with_their_data)
+{
+	uint64_t number;
+
+	zoorig_open("");
+	number = zoorig_watch("one", SPOKE_REGISTRY_INSTANCES);
+	assert_int_equal(zoorig_end(number), 0);
+	assert_string_equal(zoorig_list(number), "");
+	create("/services/one/a:7", "{\"address\":\"a\"," PAYLOAD("r1"));
+	create("/services/one/b:7", "{\"address\":\"b\"," PAYLOAD("r1"));
+	create("/services/one/bad", "{\"address\":\"b\"}");
+	zoorig_until(strcmp(zoorig_list(number), "dubbo://a:7?dubbo.metadata.revision=r1\n"
+						 "dubbo://b:7?dubbo.metadata.revision=r1\n") == 0);
+	zoorig_until(zoorig_said("ignored bad of one"));
+	/* The data of one changes, and another one goes. */
+	assert_int_equal(zoostranger_write("/services/one/a:7",
+					   "{\"address\":\"a\"," PAYLOAD("r2")),
+			 ZOK);
+	assert_int_equal(zoostranger_delete("/services/one/b:7"), ZOK);
+	zoorig_until(strcmp(zoorig_list(number), "dubbo://a:7?dubbo.metadata.revision=r2\n") == 0);
+	zoostranger_clears("/services/one");
+	zoorig_until(strcmp(zoorig_list(number), "") == 0);
+	zoorig_close();
+}

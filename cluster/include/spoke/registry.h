@@ -22,8 +22,10 @@ SPOKE_BEGIN_DECLS
 #define SPOKE_REGISTRY_CONSUMERS "consumers"
 #define SPOKE_REGISTRY_CONFIGURATORS "configurators"
 #define SPOKE_REGISTRY_ROUTERS "routers"
-/* Of an application, see below. */
+/* Of applications and instances, see below. */
 #define SPOKE_REGISTRY_INSTANCES "instances"
+#define SPOKE_REGISTRY_METADATA "metadata"
+#define SPOKE_REGISTRY_MAPPING "mapping"
 
 /*
  * An entry of a registry, wanted by its user. It is the first member of the registry's own struct,
@@ -44,7 +46,10 @@ struct spoke_registry_entry {
 	 * SPOKE_REGISTRY_INSTANCES is that of Dubbo 3, where `service` is an application: `url` is
 	 * an address with parameters that describe this instance, and `text` is JSON, the metadata
 	 * of its services. Such an entry may be wanted again with other ones, to change it
-	 * without a gap.
+	 * without a gap. A subscription to it lists such URLs. SPOKE_REGISTRY_MAPPING lists the
+	 * applications that have a service, each as "consumer://any/NAME", and
+	 * SPOKE_REGISTRY_METADATA, whose `service` is "APPLICATION/REVISION", the URLs of the
+	 * services in metadata, with the host 0.0.0.0.
 	 */
 	const char *category;
 	const struct spoke_url *url; /* NULL: a subscription */

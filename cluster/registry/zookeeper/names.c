@@ -203,7 +203,8 @@ size_t spokei_zoo_print_folder(const struct spokei_zoo_settings *settings, const
 					category);
 	if (strcmp(category, SPOKE_REGISTRY_INSTANCES) == 0)
 		return (size_t)snprintf(out, size, "%s/%s", settings->services, service);
-	if (strcmp(category, SPOKEI_ZOO_METADATA) == 0 || strcmp(category, SPOKEI_ZOO_MAPPING) == 0)
+	if (strcmp(category, SPOKE_REGISTRY_METADATA) == 0 ||
+	    strcmp(category, SPOKE_REGISTRY_MAPPING) == 0)
 		return (size_t)snprintf(out, size, "%s/%s/%s", settings->root, category, service);
 	if (spokei_urls_are_services(service)) {
 		(void)snprintf(out, size, "%s", settings->root);

@@ -35,10 +35,6 @@ struct spokei_zoo_settings {
 	char services[SPOKEI_ZOO_ROOT_MAX]; /* e.g. "/services", the folder of applications */
 };
 
-/* Categories of nodes that are no entries. `service` is APPLICATION/REVISION for metadata. */
-#define SPOKEI_ZOO_METADATA "metadata"
-#define SPOKEI_ZOO_MAPPING "mapping"
-
 /*
  * Reads "zookeeper://host:2181[/parent]?backup=host2:2181,host3&group=dubbo&session=60000":
  * `backup` lists further servers, the nodes are below /parent/group. Instances are below
