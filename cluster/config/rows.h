@@ -225,6 +225,9 @@ SETTING(REGISTRY_CACHE, "registry.cache", TEXT, REGISTRY, "file for the last lis
 SETTING(REGISTER_MODE, "register-mode", NAME, PROVIDER,
 	"publish services, the instance of the application, as in Dubbo 3, or both",
 	NAMES(register_mode_name))
+SETTING(SUBSCRIBE_MODE, "subscribe-mode", NAME, CONSUMER,
+	"which providers are called: all, instances of applications first, or those of one kind",
+	NAMES(subscribe_mode_name))
 SETTING(VERSION, "version", TEXT, SERVICE, "version of the service to call; *: any",
 	RANGE(1, TEXT_MAX), OF_URLS)
 SETTING(GROUP, "group", TEXT, SERVICE, "group of the service to call; *: any",

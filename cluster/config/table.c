@@ -79,6 +79,7 @@ NAMES_OF(backoff_name, "fixed", "exponential")
 NAMES_OF(serialization_name, "auto", "hessian2", "msgpack")
 NAMES_OF(auth_name, "none", "accesskey")
 NAMES_OF(local_path_name, "auto", "off")
+NAMES_OF(subscribe_mode_name, "all", "first", "interface", "instance")
 NAMES_OF(register_mode_name, "all", "interface", "instance") /* enum spokei_keeper_mode */
 NAMES_OF(unknown_name, "refuse", "run")
 NAMES_OF(ids_name, "auto", "on", "off")

@@ -4,6 +4,7 @@
 #include "cluster/consumer/subscription.h"
 
 #include "cluster/call/caller.h"
+#include "cluster/consumer/instances.h"
 #include "cluster/consumer/parts.h"
 #include "cluster/consumer/settings.h"
 #include "cluster/discovery/keeper.h"
@@ -128,7 +129,8 @@ static bool find_first(const struct spokei_subscription *subscription,
 	return false;
 }
 
-static int subscription_list(void *arg, struct spokei_buffer *texts, size_t count)
+/* Takes the list of all providers. */
+static int take_list(void *arg, struct spokei_buffer *texts, size_t count)
 {
 	struct spokei_subscription *subscription = arg;
 	struct spoke_consumer *consumer = subscription->consumer;
@@ -144,6 +146,15 @@ static int subscription_list(void *arg, struct spokei_buffer *texts, size_t coun
 	error = spokei_directory_set(consumer->directory, texts, count);
 	tell_empty(subscription, count);
 	return error;
+}
+
+static int subscription_list(void *arg, struct spokei_buffer *texts, size_t count)
+{
+	struct spokei_subscription *subscription = arg;
+
+	if (subscription->instances)
+		return spokei_instances_list(subscription->instances, texts, count);
+	return take_list(subscription, texts, count);
 }
 
 int spokei_subscription_edit(const struct spokei_subscription *subscription,
@@ -207,6 +218,9 @@ static void subscription_rules(void *arg, const char *service, const char *categ
 	enum spokei_override_source source;
 	struct spokei_url_list *former;
 
+	if (subscription->instances &&
+	    spokei_instances_take(subscription->instances, service, category, list))
+		return;
 	if (tell_routers(subscription, service, category, list->count))
 		return;
 	source = source_of(subscription, service, category);
@@ -286,6 +300,25 @@ static int ask(struct spokei_subscription *subscription, struct spokei_keeper *k
 	return error;
 }
 
+/* Requests the instances that have the service, if the registry has such. */
+static int follow_instances(struct spokei_subscription *subscription, struct spokei_keeper *keeper)
+{
+	const struct spokei_settings *keys = &subscription->consumer->settings->keys;
+	const struct spokei_instances_options options = {
+		.engine = subscription->consumer->engine,
+		.keeper = keeper,
+		.service = subscription->of.service,
+		.mode = (enum spokei_subscribe_mode)
+			spokei_settings_number(keys, SPOKEI_KEY_SUBSCRIBE_MODE),
+		.list = take_list,
+		.arg = subscription,
+	};
+
+	if (!spokei_keeper_has_instances(keeper) || options.mode == SPOKEI_SUBSCRIBE_INTERFACE)
+		return SPOKE_OK;
+	return spokei_instances_new(&options, &subscription->instances);
+}
+
 int spokei_subscription_begin(struct spoke_consumer *consumer)
 {
 	static const struct spokei_keeper_up up = {
@@ -311,6 +344,8 @@ int spokei_subscription_begin(struct spoke_consumer *consumer)
 	if (error)
 		return error;
 	error = ask(subscription, keeper);
+	if (error == 0)
+		error = follow_instances(subscription, keeper);
 	if (error) {
 		spokei_keeper_free(keeper);
 		return error;
@@ -324,6 +359,8 @@ void spokei_subscription_end(struct spokei_subscription *subscription)
 	struct spokei_keeper *keeper = subscription->keeper;
 
 	subscription->keeper = NULL;
+	spokei_instances_free(subscription->instances);
+	subscription->instances = NULL;
 	spokei_keeper_free(keeper);
 	if (subscription->consumer)
 		spokei_overrides_fini(&subscription->rules);

@@ -12,12 +12,14 @@
 #include <stddef.h>
 
 struct spoke_consumer;
+struct spokei_instances;
 struct spokei_keeper;
 
 /* Zero-initialised: not begun. */
 struct spokei_subscription {
 	struct spokei_keeper
 		*keeper; /* NULL: there is no registry, or the subscription has ended */
+	struct spokei_instances *instances;     /* NULL: the registry has none */
 	struct spoke_consumer *consumer;        /* NULL: not begun */
 	struct spokei_override_of of;           /* the consumer */
 	struct spokei_overrides rules;          /* those that apply to it */

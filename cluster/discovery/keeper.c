@@ -559,12 +559,6 @@ static bool is_provider(const struct entry *entry)
 	       is_of_category(entry, SPOKE_REGISTRY_PROVIDERS);
 }
 
-static void describe_soon(struct spokei_keeper *keeper)
-{
-	keeper->describes = keeper->kind->instances && keeper->mode != SPOKEI_KEEPER_INTERFACE;
-	keeper->describe_ns = 0;
-}
-
 /* Returns the entry of the instance of a provider, or NULL. */
 static struct entry *find_instance(struct spokei_keeper *keeper, const struct spoke_url *provider)
 {
@@ -712,7 +706,8 @@ static void withdraw_others(struct spokei_keeper *keeper, const struct entry *bu
 		if (entry != but && is_same_provider(entry, service, url))
 			set_wanted(entry, false);
 	}
-	describe_soon(keeper);
+	keeper->describes = keeper->kind->instances && keeper->mode != SPOKEI_KEEPER_INTERFACE;
+	keeper->describe_ns = 0;
 	act_soon(keeper);
 }
 
@@ -783,26 +778,31 @@ static int read_cache(struct spokei_keeper *keeper, struct entry *entry)
 	return SPOKE_OK;
 }
 
-static bool is_watched(const struct spokei_keeper *keeper, const char *service,
-		       const char *category)
+/* Returns the subscription, or NULL. */
+static struct entry *find_subscription(const struct spokei_keeper *keeper, const char *service,
+				       const char *category)
 {
 	for (struct entry *entry = next_of(keeper, NULL); entry; entry = next_of(keeper, entry)) {
 		if (subscribes(entry) && strcmp(entry->of.service, service) == 0 &&
-		    strcmp(entry->of.category, category) == 0)
-			return true;
+		    is_of_category(entry, category))
+			return entry;
 	}
-	return false;
+	return NULL;
 }
 
 int spokei_keeper_subscribe(struct spokei_keeper *keeper, const char *service, const char *category)
 {
-	struct entry *entry;
+	struct entry *entry = find_subscription(keeper, service, category);
 	int error;
 
 	if (keeper->ended || keeper->freed)
 		return SPOKE_ECLOSED;
-	if (is_watched(keeper, service, category))
+	if (entry) {
+		entry->stale |= !entry->wanted; /* its list is requested again */
+		set_wanted(entry, true);
+		act_soon(keeper);
 		return SPOKE_OK;
+	}
 	if (count_wanted(keeper, service, NULL) >= WANTED_MAX)
 		return SPOKE_ELIMIT;
 	error = add_entry(keeper, service, category, NULL, &entry);
@@ -814,6 +814,23 @@ int spokei_keeper_subscribe(struct spokei_keeper *keeper, const char *service, c
 	if (error == 0)
 		act_soon(keeper);
 	return error;
+}
+
+void spokei_keeper_unsubscribe(struct spokei_keeper *keeper, const char *service,
+			       const char *category)
+{
+	struct entry *entry = find_subscription(keeper, service, category);
+
+	if (entry == NULL || keeper->ended || keeper->freed)
+		return;
+	entry->has_list = false;
+	set_wanted(entry, false);
+	act_soon(keeper);
+}
+
+bool spokei_keeper_has_instances(const struct spokei_keeper *keeper)
+{
+	return keeper->kind->instances;
 }
 
 bool spokei_keeper_has_categories(const struct spokei_keeper *keeper)

@@ -85,8 +85,13 @@ void spokei_keeper_withdraw_all(struct spokei_keeper *keeper);
 SPOKE_MUST_USE int spokei_keeper_subscribe(struct spokei_keeper *keeper, const char *service,
 					   const char *category);
 
-/* Returns whether the registry has other categories than the providers. */
+/* Ends a subscription, if there is one. */
+void spokei_keeper_unsubscribe(struct spokei_keeper *keeper, const char *service,
+			       const char *category);
+
+/* Returns whether the registry has other categories than the providers, or instances. */
 bool spokei_keeper_has_categories(const struct spokei_keeper *keeper);
+bool spokei_keeper_has_instances(const struct spokei_keeper *keeper);
 
 /*
  * Ends all callbacks, withdraws all publications and then frees the keeper, after at most 3 s and

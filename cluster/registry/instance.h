@@ -21,6 +21,7 @@
 #define SPOKEI_INSTANCE_REVISION "dubbo.metadata.revision"
 #define SPOKEI_INSTANCE_STORAGE "dubbo.metadata.storage-type"
 #define SPOKEI_INSTANCE_VERSION "meta-v"
+#define SPOKEI_INSTANCE_PARAMS "dubbo.metadata-service.url-params"
 
 /* Returns whether a text can be the name of an application: the name of a node everywhere. */
 bool spokei_instance_is_name(const char *text, size_t len);

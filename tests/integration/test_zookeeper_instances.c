@@ -6,6 +6,7 @@
 #include "tests/support/test.h"
 
 #include <spoke/config.h>
+#include <spoke/consumer.h>
 #include <spoke/host.h>
 #include <spoke/provider.h>
 
@@ -301,4 +302,189 @@ TEST(instances_are_listed_with_their_data)
 	zoostranger_clears("/services/one");
 	zoorig_until(strcmp(zoorig_list(number), "") == 0);
 	zoorig_close();
+}
+
+/* --- consumers */
+
+static struct spoke_consumer *consumer;
+static struct spoke_config *consumer_config;
+static struct spoke_method *echo;
+static unsigned ended;
+static int last_error;
+
+static void consume(const char *lines)
+{
+	char text[512];
+	struct spoke_consumer_options options = { .url = "consumer://any/" SERVICE };
+
+	(void)snprintf(text, sizeof(text),
+		       "[registry]\nurl = zookeeper://127.0.0.1:%u\n[consumer]\n%s",
+		       (unsigned)zooserver_port(), lines);
+	assert_int_equal(spoke_config_parse(spoke_host_env(), "test",
+					    (struct spoke_span){ text, strlen(text) }, NULL, NULL,
+					    &consumer_config),
+			 0);
+	options.config = consumer_config;
+	assert_int_equal(spoke_consumer_new(rig.engine, &options, &consumer), 0);
+	assert_int_equal(spoke_consumer_method(consumer, "echo", NULL, &echo), 0);
+}
+
+static void end_consumer(void)
+{
+	spoke_consumer_free(consumer);
+	consumer = NULL;
+	zoorig_turn();
+	spoke_config_free(consumer_config);
+}
+
+static void note_end(void *arg, const struct spoke_result *result)
+{
+	(void)arg;
+	ended++;
+	last_error = result->error;
+}
+
+static int call(void)
+{
+	unsigned before = ended;
+
+	zoorig_catch_up();
+	assert_int_equal(spoke_call(echo, (struct spoke_span){ NULL, 0 }, NULL, note_end, NULL,
+				    NULL),
+			 0);
+	zoorig_until(ended == before + 1);
+	return last_error;
+}
+
+TEST(consumer_calls_a_provider_that_is_an_instance_only)
+{
+	provide("register-mode = instance\n");
+	consume("");
+	zoorig_until(spoke_consumer_ready(consumer) == 1);
+	assert_int_equal(call(), 0);
+	end();
+	end_consumer();
+}
+
+TEST(provider_in_both_ways_is_one)
+{
+	provide("");
+	zoorig_until(is_registered());
+	consume("");
+	zoorig_until(spoke_consumer_ready(consumer) == 1);
+	assert_int_equal(call(), 0);
+	add(OTHER);
+	zoorig_until(zoostranger_count("/dubbo/" OTHER "/providers") == 1 && is_registered());
+	assert_int_equal(call(), 0);
+	assert_int_equal(spoke_consumer_ready(consumer), 1);
+	end();
+	end_consumer();
+}
+
+/* As consumers of Java do. */
+TEST(instances_come_first_if_that_is_asked_for)
+{
+	char url[128];
+	struct spoke_url instance;
+	char path[TEXT];
+
+	provide("register-mode = instance\n");
+	zoorig_until(is_registered());
+	read_instance(path, &instance);
+	(void)snprintf(url, sizeof(url), "dubbo://127.0.0.1:1/" SERVICE);
+	spoke_url_fini(&instance);
+	zoostranger_makes_folder();
+	assert_int_equal(zoostranger_create(FOLDER "/dubbo%3A%2F%2F127.0.0.1%3A1%2F" SERVICE, "",
+					    0),
+			 ZOK);
+	consume("subscribe-mode = first\n");
+	zoorig_until(spoke_consumer_ready(consumer) == 1);
+	assert_int_equal(spoke_consumer_endpoints(consumer, NULL, 0), 1);
+	end_consumer();
+	consume("");
+	zoorig_until(spoke_consumer_ready(consumer) == 1);
+	zoorig_until(spoke_consumer_endpoints(consumer, NULL, 0) == 2);
+	end_consumer();
+	consume("subscribe-mode = interface\n");
+	zoorig_until(spoke_consumer_endpoints(consumer, NULL, 0) == 1);
+	assert_int_equal(spoke_consumer_ready(consumer), 0);
+	end_consumer();
+	end();
+}
+
+/* --- metadata that an instance tells, as Java's do unless that is changed */
+
+#define REVISION "5a0c"
+
+static unsigned asked;
+
+static void tell_metadata(struct spoke_request *request, void *arg)
+{
+	struct spoke_builder builder;
+	struct spoke_value value;
+
+	(void)arg;
+	asked++;
+	spoke_builder_init(&builder, spoke_host_env(), NULL);
+	spoke_pack_map(&builder, 1);
+	spoke_pack_text(&builder, "services");
+	spoke_pack_map(&builder, 1);
+	spoke_pack_text(&builder, SERVICE ":dubbo");
+	spoke_pack_map(&builder, 4);
+	spoke_pack_text(&builder, "name");
+	spoke_pack_text(&builder, SERVICE);
+	spoke_pack_text(&builder, "path");
+	spoke_pack_text(&builder, SERVICE);
+	spoke_pack_text(&builder, "protocol");
+	spoke_pack_text(&builder, "dubbo");
+	spoke_pack_text(&builder, "params");
+	spoke_pack_map(&builder, 0);
+	assert_int_equal(spoke_builder_finish_value(&builder, &value), 0);
+	spoke_reply(request, value);
+	spoke_builder_fini(&builder);
+}
+
+TEST(instance_is_asked_for_its_metadata)
+{
+	const struct spoke_service_options service = {
+		.name = "org.apache.dubbo.metadata.MetadataService",
+		.version = "1.0.0",
+		.group = "java",
+	};
+	const struct spoke_handler handler = { .method = "getMetadataInfo",
+					       .handle = tell_metadata };
+	char names[TEXT];
+	char text[TEXT];
+
+	asked = 0;
+	provide("");
+	assert_int_equal(spoke_provider_add(provider, &service, &handler, 1), 0);
+	zoorig_until(is_registered());
+	(void)snprintf(names, sizeof(names), "%s", zoostranger_list(INSTANCES));
+	names[strcspn(names, "\n")] = '\0';
+	(void)snprintf(text, sizeof(text),
+		       "{\"address\":\"127.0.0.1\",\"port\":%s,\"payload\":{\"metadata\":{"
+		       "\"dubbo.metadata.revision\":\"" REVISION "\","
+		       "\"dubbo.metadata-service.url-params\":\"{\\\"port\\\":\\\"%s\\\"}\"}}}",
+		       strchr(names, ':') + 1, strchr(names, ':') + 1);
+	create("/services/java/1", text);
+	assert_int_equal(zoostranger_write(MAPPING, "java"), ZOK);
+	zoostranger_clears(FOLDER);
+	consume("subscribe-mode = instance\n");
+	zoorig_until(spoke_consumer_ready(consumer) == 1);
+	assert_int_equal(call(), 0);
+	assert_int_equal(asked, 1);
+	end_consumer();
+	end();
+}
+
+TEST(instance_that_tells_nothing_is_asked_again_later)
+{
+	create("/services/java/1",
+	       "{\"address\":\"127.0.0.1\",\"port\":1,\"payload\":{\"metadata\":{"
+	       "\"dubbo.metadata.revision\":\"" REVISION "\"}}}");
+	create(MAPPING, "java");
+	consume("");
+	zoorig_until(zoorig_said("did not tell its metadata java/" REVISION));
+	end_consumer();
 }

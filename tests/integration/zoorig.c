@@ -339,6 +339,7 @@ RIG_STEP(zoorig_set_up)
 	spokei_faults_init(&rig.faulty, spoke_host_env());
 	zooserver_rouse();
 	zoostranger_clears("/dubbo");
+	zoostranger_clears("/services");
 	zoostranger_clears("/elsewhere");
 	assert_int_equal(spoke_engine_new(&(struct spoke_engine_options){ .env = &rig.faulty.env },
 					  &rig.engine),

@@ -334,30 +334,25 @@ static void list_failed(struct spokei_zoo_entry *entry, int code)
 void spokei_zoo_subscription_answered(struct spokei_zoo_entry *entry,
 				      const struct spokei_zoo_answer *answer)
 {
-	bool none = answer->code == ZNONODE;
-	bool waits = is_text(entry) || spokei_zoo_is_instance(entry);
+	const bool none = answer->code == ZNONODE;
+	const bool waits = is_text(entry) || spokei_zoo_is_instance(entry);
+	const bool lists = entry->step == SPOKEI_ZOO_STEP_LIST;
+	const bool parents = entry->step == SPOKEI_ZOO_STEP_PARENTS;
 
-	if (answer->code && !none &&
-	    !(answer->code == ZNODEEXISTS && entry->step == SPOKEI_ZOO_STEP_PARENTS)) {
+	if ((answer->code && !none && !(answer->code == ZNODEEXISTS && parents)) ||
+	    (none && lists && !waits && entry->made > 0)) {
 		list_failed(entry, answer->code);
 	} else if (entry->step == SPOKEI_ZOO_STEP_CHILD) {
 		child_answered(entry, answer);
-	} else if (entry->step == SPOKEI_ZOO_STEP_PARENTS) {
+	} else if (parents || (none && lists && !waits)) {
 		if (!spokei_zoo_make_parent(entry))
 			spokei_zoo_list(entry);
-	} else if (entry->step == SPOKEI_ZOO_STEP_MISSING) {
-		if (none)
-			listed(entry, answer);
-		else
-			spokei_zoo_list(entry);
-	} else if (none && waits) {
+	} else if (none && lists) {
 		spokei_zoo_request(entry, SPOKEI_ZOO_STEP_MISSING, SPOKEI_ZOO_EXISTS_WATCH,
 				   entry->path, NULL);
-	} else if (none && entry->made == 0) {
-		(void)spokei_zoo_make_parent(entry);
-	} else if (none) {
-		list_failed(entry, answer->code);
-	} else if (spokei_zoo_is_instance(entry)) {
+	} else if (!none && !lists) {
+		spokei_zoo_list(entry); /* the node exists now */
+	} else if (lists && spokei_zoo_is_instance(entry)) {
 		begin_children(entry, answer->names);
 	} else {
 		entry->made = 0;
