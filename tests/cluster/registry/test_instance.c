@@ -4,6 +4,7 @@
 
 #include "cluster/registry/urls.h"
 #include "tests/support/test.h"
+#include "transport/codec/codec.h"
 
 #include <spoke/host.h>
 #include <spoke/json.h>
@@ -312,6 +313,53 @@ TEST(services_that_cannot_be_used_are_skipped)
 	assert_string_equal(data_of(&urls), "dubbo://0.0.0.0/p?weight=7&interface=a&group=g");
 	spokei_buffer_fini(&urls);
 	spoke_builder_fini(&builder);
+}
+
+/* The answer of a provider whose metadata are not in the registry, which Java has taken. */
+static const char told[] = "914330266f72672e6170616368652e647562626f2e6d657461646174612e4d65"
+			   "746164617461496e666f93087365727669636573087265766973696f6e036170"
+			   "7060480e68392e416c7068613a647562626f4330326f72672e6170616368652e"
+			   "647562626f2e6d657461646174612e4d65746164617461496e666f2453657276"
+			   "696365496e666f9706706172616d73047061746804706f72740870726f746f63"
+			   "6f6c0776657273696f6e0567726f7570046e616d65614804736964650870726f"
+			   "76696465725a0868392e416c706861d4620d05647562626f4e4e0868392e416c"
+			   "7068615a046c6f63310673706f6b656c";
+
+TEST(metadata_told_in_hessian2_are_read)
+{
+	const struct spokei_codec *codec = &spokei_codec_hessian2;
+	const struct spoke_value_limits limits = { 0 };
+	unsigned char body[sizeof(told) / 2];
+	struct spokei_codec_values values = { 0 };
+	struct spokei_buffer scratch;
+	struct spokei_buffer urls;
+	struct spoke_cursor cursor;
+	struct spoke_value marker;
+	struct spoke_value metadata;
+	size_t count = 0;
+	size_t bad = 0;
+
+	set_up_env();
+	for (size_t i = 0; i < sizeof(body); i++) {
+		const char digits[] = { told[2 * i], told[2 * i + 1], '\0' };
+
+		body[i] = (unsigned char)strtoul(digits, NULL, 16);
+	}
+	spokei_buffer_init(&scratch, env, 4096);
+	spokei_buffer_init(&urls, env, SIZE_MAX);
+	assert_int_equal(codec->to_values(&limits, SPOKEI_CODEC_REPLY,
+					  (struct spoke_span){ body, sizeof(body) }, &scratch,
+					  &values),
+			 0);
+	cursor = spoke_cursor_bytes(values.values);
+	assert_true(spoke_cursor_next(&cursor, &marker));
+	assert_true(spoke_cursor_next(&cursor, &metadata));
+	assert_int_equal(spokei_instance_read_metadata(env, metadata, &urls, &count, &bad), 0);
+	assert_int_equal(count, 1);
+	assert_string_equal(data_of(&urls),
+			    "dubbo://0.0.0.0:25101/h9.Alpha?side=provider&interface=h9.Alpha");
+	spokei_buffer_fini(&scratch);
+	spokei_buffer_fini(&urls);
 }
 
 TEST(names_of_applications_are_names_of_nodes)
