@@ -548,7 +548,7 @@ static void check_runs(void)
 			assert_string_not_equal(rig.run_list[i].id, rig.run_list[k].id);
 }
 
-TEST(request_that_must_not_run_twice_runs_once_wherever_power_fails)
+TEST(once_means_at_most_once_wherever_power_fails)
 {
 	unsigned cut = 0;
 	bool over = false;
