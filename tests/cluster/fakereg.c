@@ -343,3 +343,13 @@ const struct spoke_registry fakereg_with_categories = {
 	.unwant = fake_unwant,
 	.close = fake_close,
 };
+
+const struct spoke_registry fakereg_with_instances = {
+	.scheme = "fake",
+	.categories = true,
+	.instances = true,
+	.open = fake_open,
+	.want = fake_want,
+	.unwant = fake_unwant,
+	.close = fake_close,
+};

@@ -58,6 +58,9 @@ extern const struct spoke_registry fakereg_kind;
  * "demo.Echo/configurators" its configurators, and so on. */
 extern const struct spoke_registry fakereg_with_categories;
 
+/* The same with instances: "demo.Echo/mapping", "shop/instances", "shop/REVISION/metadata". */
+extern const struct spoke_registry fakereg_with_instances;
+
 /* Return the number of listed providers of a service, and of those whose URL contains the text. */
 unsigned fakereg_listed(const char *service);
 unsigned fakereg_listed_with(const char *text);
