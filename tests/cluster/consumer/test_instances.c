@@ -86,7 +86,7 @@ TEST(provider_of_both_lists_is_one)
 	assert_int_equal(subscriptionrig_endpoints(), 3);
 }
 
-TEST(application_that_leaves_the_mapping_is_followed_while_it_has_instances)
+TEST(application_is_followed_while_it_has_instances)
 {
 	subscriptionrig_consume(NULL);
 	add(MAPPING, NAME("shop"));
@@ -134,7 +134,8 @@ TEST(any_memory_may_be_missing)
 	for (uint64_t i = 1; failed; i++) {
 		uint64_t before = subscriptionrig.faulty.failed[SPOKEI_FAULTS_MEMORY];
 
-		spokei_faults_fail(&subscriptionrig.faulty, SPOKEI_FAULTS_MEMORY, i, -ENOMEM, false);
+		spokei_faults_fail(&subscriptionrig.faulty, SPOKEI_FAULTS_MEMORY, i, -ENOMEM,
+				   false);
 		if (subscriptionrig_try_consumer(NULL) == 0)
 			subscriptionrig_pass(12 * SECOND);
 		failed = subscriptionrig.faulty.failed[SPOKEI_FAULTS_MEMORY] > before;
