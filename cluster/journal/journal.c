@@ -53,22 +53,39 @@ static struct spokei_journal_ticket *of_waiting(struct spoke_list *node)
 
 /* --- the work, on a thread of the pool */
 
-/* Numbers the tickets that were read, and notes the segments in which they are. Without memory
- * a ticket counts as one of an older segment, which is kept for longer then. */
+static size_t place_count(const struct spokei_journal *journal)
+{
+	return spokei_buffer_len(&journal->places) / sizeof(struct place);
+}
+
+/* Notes a segment, after the first one. Without memory its tickets count as those of an older
+ * segment, which is kept for longer then. */
+static void add_place(struct spokei_journal *journal, struct place place)
+{
+	const struct place first = { .number = journal->log.first };
+
+	if (place_count(journal) == 0 &&
+	    spokei_buffer_append(&journal->places, &first, sizeof(first)) != SPOKE_OK)
+		return;
+	if (place.number > first.number)
+		(void)!spokei_buffer_append(&journal->places, &place, sizeof(place));
+}
+
+/* Numbers the tickets that were read, and notes the segments in which they are. */
 static void place_tickets(struct spokei_journal *journal)
 {
 	const struct spoke_list *tickets = &journal->replay.tickets;
 	struct place place = { .number = journal->log.first };
 	uint64_t position = 0;
 
-	(void)!spokei_buffer_append(&journal->places, &place, sizeof(place));
+	add_place(journal, place);
 	for (struct spoke_list *node = tickets->next; node != tickets; node = node->next) {
 		struct spokei_replay_ticket *ticket =
 			spoke_container_of(node, struct spokei_replay_ticket, node);
 
 		if (ticket->segment > place.number) {
 			place = (struct place){ .number = ticket->segment, .from = position };
-			(void)!spokei_buffer_append(&journal->places, &place, sizeof(place));
+			add_place(journal, place);
 		}
 		ticket->position = ++position;
 	}
@@ -205,11 +222,6 @@ static void wait_for(struct spokei_journal *journal, struct spokei_journal_ticke
 }
 
 /* --- records */
-
-static size_t place_count(const struct spokei_journal *journal)
-{
-	return spokei_buffer_len(&journal->places) / sizeof(struct place);
-}
 
 static struct place place_at(const struct spokei_journal *journal, size_t index)
 {
@@ -354,7 +366,7 @@ static void note_written(struct spokei_journal *journal)
 	size_t places = place_count(journal);
 
 	if (places == 0 || place_at(journal, places - 1).number != place.number)
-		(void)!spokei_buffer_append(&journal->places, &place, sizeof(place));
+		add_place(journal, place);
 	journal->written = flying_from(journal) + spokei_buffer_len(&journal->flying);
 	spokei_buffer_clear(&journal->flying);
 	journal->base = 0;

@@ -53,6 +53,7 @@ static struct {
 	unsigned refused;
 	unsigned restored;
 	int restore_error; /* of the next restore() */
+	uint64_t fail_at;  /* the allocation that fails in the next life, counted from 1; 0: none */
 	bool closed;
 	char bytes[4096];
 } rig;
@@ -150,6 +151,7 @@ static void boot(uint64_t seed)
 static int begin(void)
 {
 	rig.engine = scene_engine(&rig.world, &rig.process, NULL, NULL);
+	rig.process.fail_at = rig.fail_at ? rig.process.demands + rig.fail_at : 0;
 	rig.recoveries = 0;
 	rig.restored = 0;
 	rig.closed = false;
@@ -307,6 +309,39 @@ TEST(told_tickets_survive_ends_of_the_process)
 {
 	for (uint64_t seed = 1; seed <= SEEDS; seed++)
 		live_at_random(seed, SPOKEI_DURABILITY_PROCESS, NULL);
+}
+
+TEST(tickets_survive_a_lack_of_memory_when_they_are_read)
+{
+	bool failed = true;
+
+	for (uint64_t at = 1; failed; at++) {
+		boot(at);
+		assert_int_equal(begin(), 0);
+		pass(MS);
+		for (unsigned i = 0; i < 20; i++) {
+			assert_int_equal(add(1000), 0);
+			pass(MS);
+		}
+		kill_process();
+		rig.fail_at = at;
+		if (begin() == 0) {
+			pass(10 * MS);
+			failed = rig.process.demands >= rig.process.fail_at;
+			rig.process.fail_at = rig.fail_at = 0;
+			/* Segments that no ticket needs are removed meanwhile. */
+			for (unsigned i = 0; i < 10 && rig.found.error == 0; i++) {
+				(void)add(1000);
+				pass(10 * MS);
+			}
+			kill_process();
+		}
+		assert_int_equal(begin(), 0);
+		pass(100 * MS);
+		check_restored();
+		end();
+		halt();
+	}
 }
 
 TEST(told_tickets_survive_a_disk_that_fails)
