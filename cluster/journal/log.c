@@ -142,17 +142,24 @@ static void note_bad(struct reading *reading, uint32_t segment, size_t offset, b
 		report->damaged++;
 }
 
-/* Reads the records of a segment, up to `end`; 0: it is the last one. Notes their end, and the
- * greatest BASE. Without `takes` only that is done. */
+/* The end of a segment, as in the head of the next one; 0: it is the last one. */
+struct segment_end {
+	uint32_t end;
+	uint32_t uncertain;
+};
+
+/* Reads the records of a segment, up to its end. Notes where that is, and the greatest BASE.
+ * Without `takes` only that is done. */
 static int read_records(struct reading *reading, const struct spokei_segment *segment, size_t len,
-			uint32_t end, bool takes, uint32_t *base)
+			struct segment_end end, bool takes, uint32_t *base)
 {
 	struct spokei_record_reader reader;
 	struct spokei_record record;
 	enum spokei_record_found found = SPOKEI_RECORD_FOUND;
 	int error = SPOKE_OK;
 
-	spokei_record_begin(&reader, &reading->log->crc, segment, reading->bytes, len, end);
+	spokei_record_begin(&reader, &reading->log->crc, segment, reading->bytes, len, end.end,
+			    end.uncertain);
 	reading->log->end = UINT32_MAX;
 	while (!error && found != SPOKEI_RECORD_END) {
 		found = spokei_record_next(&reader, &record);
@@ -270,11 +277,11 @@ static int miss(struct reading *reading, uint32_t number)
 }
 
 /* Goes back from the last segment to the first one that counts. Returns its place. */
-static int find_first(struct reading *reading, uint32_t ends[], uint32_t *ret_place)
+static int find_first(struct reading *reading, struct segment_end ends[], uint32_t *ret_place)
 {
 	uint32_t place = reading->count;
 	uint32_t base = 0;
-	uint32_t end = 0;
+	struct segment_end end = { 0 };
 	int error = SPOKE_OK;
 
 	while (place > 0) {
@@ -290,14 +297,16 @@ static int find_first(struct reading *reading, uint32_t ends[], uint32_t *ret_pl
 			reading->count--;
 			continue;
 		}
-		ends[place] = end == UNKNOWN ? 0 : end;
+		ends[place] = end;
 		error = read_records(reading, &segment, len, ends[place], false, &base);
 		if (error)
 			return error;
 		*ret_place = place;
-		end = segment.previous_end;
-		if (number == base || end == 0)
+		if (number == base || segment.previous_end == 0)
 			return SPOKE_OK;
+		end = (struct segment_end){ segment.previous_end, segment.uncertain };
+		if (end.end == UNKNOWN)
+			end = (struct segment_end){ 0 };
 		if (place == 0 || reading->numbers[place - 1] != number - 1)
 			return miss(reading, number - 1);
 	}
@@ -308,7 +317,8 @@ static int find_first(struct reading *reading, uint32_t ends[], uint32_t *ret_pl
 static int read_all(struct reading *reading)
 {
 	/* Also the greatest number of them. */
-	uint32_t *ends = spokei_alloc(reading->log->env, SPOKEI_LOG_SEGMENTS_MAX, sizeof(*ends));
+	struct segment_end *ends = spokei_alloc(reading->log->env, SPOKEI_LOG_SEGMENTS_MAX,
+						sizeof(*ends));
 	uint32_t base = 0;
 	uint32_t place = 0;
 	int error = ends ? list(reading) : SPOKE_ENOMEM;
@@ -377,9 +387,9 @@ int spokei_log_spare(struct spokei_journal_log *log)
 	return log->spare_fd >= 0 ? 0 : open_next(log, log->segment_size);
 }
 
-/* Begins the segment after the last one, which ends at `previous_end`, and makes it durable. After
- * a negative errno the log is as before, or broken. */
-static int make_segment(struct spokei_journal_log *log, uint32_t previous_end, size_t room)
+/* Begins the segment after the last one, and makes it durable. After a negative errno the log is as
+ * before, or broken. */
+static int make_segment(struct spokei_journal_log *log, size_t room)
 {
 	const struct spoke_files *files = log->env->files;
 	void *ctx = log->env->ctx;
@@ -389,7 +399,8 @@ static int make_segment(struct spokei_journal_log *log, uint32_t previous_end, s
 	int status = 0;
 
 	segment.number++;
-	segment.previous_end = log->segment.number ? previous_end : 0;
+	segment.previous_end = log->segment.number ? log->end : 0;
+	segment.uncertain = log->segment.number ? log->end - log->durable : 0;
 	if (room + sizeof(head) > size)
 		size = (uint32_t)(room + sizeof(head));
 	if (log->spare_fd < 0)
@@ -461,7 +472,7 @@ static int roll(struct spokei_journal_log *log, size_t room)
 {
 	int status = spokei_log_sync(log);
 
-	return status ? status : make_segment(log, log->end, room);
+	return status ? status : make_segment(log, room);
 }
 
 int spokei_log_write(struct spokei_journal_log *log, unsigned char *records, size_t len, bool syncs)
@@ -488,8 +499,8 @@ int spokei_log_restart(struct spokei_journal_log *log)
 {
 	int status;
 
-	(void)!spokei_log_sync(log); /* after a failure the end that is not durable is left out */
-	status = make_segment(log, log->durable, 0);
+	(void)!spokei_log_sync(log);
+	status = make_segment(log, 0);
 	if (!status)
 		log->broken = false;
 	return status;
@@ -628,7 +639,7 @@ int spokei_log_open(struct spokei_journal_log *log, const struct spokei_log_opti
 		return SPOKE_OK;
 	close_file(log, &log->fd);
 	/* Without room for a segment the tickets are read all the same. */
-	ret_report->status = make_segment(log, log->end, 0);
+	ret_report->status = make_segment(log, 0);
 	log->broken = ret_report->status != 0;
 	return SPOKE_OK;
 }

@@ -99,8 +99,8 @@ SPOKE_MUST_USE int spokei_log_write(struct spokei_journal_log *log, unsigned cha
 /* Returns 0 once the disk has all records that were written, or a negative errno as above. */
 SPOKE_MUST_USE int spokei_log_sync(struct spokei_journal_log *log);
 
-/* Begins a new segment. After a failure the records that were not durable do not count any more.
- * Returns 0 or a negative errno; then the log is still broken, and it may be called again. */
+/* Begins a new segment. After a failure the records that were not durable count only if they can be
+ * read. Returns 0 or a negative errno; then the log is still broken, and it may be called again. */
 SPOKE_MUST_USE int spokei_log_restart(struct spokei_journal_log *log);
 
 /* Reserves the room of the next segment, so that it can be begun on a full disk. Returns 0, also if

@@ -92,6 +92,7 @@ void spokei_segment_put(const struct spokei_crc *crc, const struct spokei_segmen
 	memcpy(ret_head + 16, segment->journal, SPOKEI_JOURNAL_ID);
 	put64(ret_head + 32, segment->wall_ns);
 	put64(ret_head + 40, segment->consumer);
+	put32(ret_head + 48, segment->uncertain);
 	put32(ret_head + HEAD_SUM, spokei_crc_add(crc, 0, ret_head, HEAD_SUM));
 }
 
@@ -110,6 +111,7 @@ void spokei_segment_guess(const unsigned char *head, struct spokei_segment *ret)
 	*ret = (struct spokei_segment){
 		.number = get32(head + 8),
 		.previous_end = get32(head + 12),
+		.uncertain = get32(head + 48),
 		.wall_ns = get64(head + 32),
 		.consumer = get64(head + 40),
 	};
@@ -480,7 +482,7 @@ int spokei_record_read_ended(const struct spokei_record *record, uint32_t *ret_s
 
 void spokei_record_begin(struct spokei_record_reader *reader, const struct spokei_crc *crc,
 			 const struct spokei_segment *segment, const void *bytes, size_t len,
-			 uint32_t end_at)
+			 uint32_t end_at, uint32_t uncertain)
 {
 	*reader = (struct spokei_record_reader){
 		.crc = crc,
@@ -489,12 +491,12 @@ void spokei_record_begin(struct spokei_record_reader *reader, const struct spoke
 		.at = SPOKEI_SEGMENT_HEAD,
 		.search_left = SEARCH_MAX,
 		.seed = seed_of(crc, segment),
-		.whole = end_at != 0,
+		.certain = end_at > uncertain ? end_at - uncertain : 0,
 	};
 	/* The missing end is damage, which is found after the last record. */
 	if (reader->len > len)
 		reader->len = len;
-	reader->missing = end_at > len;
+	reader->missing = reader->certain > len;
 }
 
 static void pay(struct spokei_record_reader *reader, size_t bytes)
@@ -534,7 +536,7 @@ static size_t search(struct spokei_record_reader *reader, bool *ret_durable)
 	size_t first = reader->len;
 	size_t at = reader->bad + SPOKEI_RECORD_ALIGN;
 
-	*ret_durable = reader->whole;
+	*ret_durable = reader->bad < reader->certain;
 	while (at < reader->len && !(*ret_durable && first < reader->len)) {
 		struct spokei_record record;
 		size_t size = read_at(reader, at, &record);
@@ -571,7 +573,8 @@ enum spokei_record_found spokei_record_next(struct spokei_record_reader *reader,
 		reader->missing = false;
 		return SPOKEI_RECORD_DAMAGED;
 	}
-	if (at >= reader->len || (!reader->whole && is_zero(reader->bytes + at, reader->len - at)))
+	if (at >= reader->len ||
+	    (at >= reader->certain && is_zero(reader->bytes + at, reader->len - at)))
 		return SPOKEI_RECORD_END;
 	at = search(reader, &was_durable);
 	reader->at = was_durable ? at : reader->len;

@@ -38,6 +38,7 @@ struct spokei_segment {
 	uint32_t number;       /* from 1 on */
 	uint32_t previous_end; /* bytes of the segment before this one that count; 0: there is none
 				*/
+	uint32_t uncertain; /* the last ones of them, whose sync has failed: they may be missing */
 	unsigned char journal[SPOKEI_JOURNAL_ID];
 	uint64_t wall_ns;  /* when it was made, since 1970 */
 	uint64_t consumer; /* hash of the consumer's name */
@@ -168,8 +169,8 @@ struct spokei_record_reader {
 	size_t bad;                 /* where the last torn or damaged bytes begin */
 	uint64_t search_left;       /* bytes to be summed in searches for a record */
 	uint32_t seed;              /* sum of the segment's number and the journal */
-	bool whole;                 /* all `len` bytes are records */
-	bool missing;               /* ... and bytes after them, which the file has not */
+	size_t certain;             /* up to here all bytes are records, in the file or not ... */
+	bool missing;               /* ... namely not */
 };
 
 enum spokei_record_found {
@@ -183,11 +184,11 @@ enum spokei_record_found {
 	SPOKEI_RECORD_DAMAGED,
 };
 
-/* Begins to read a segment of these bytes after its head. `end`: 0 for the last segment, else the
- * `previous_end` of the next one, up to which all bytes are durable. */
+/* Begins to read a segment of these bytes after its head. `end`, `uncertain`: 0 for the last
+ * segment, else as in the head of the next one. All bytes before the uncertain ones are durable. */
 void spokei_record_begin(struct spokei_record_reader *reader, const struct spokei_crc *crc,
 			 const struct spokei_segment *segment, const void *bytes, size_t len,
-			 uint32_t end);
+			 uint32_t end, uint32_t uncertain);
 
 /* Reads the next record. */
 enum spokei_record_found spokei_record_next(struct spokei_record_reader *reader,

@@ -344,6 +344,36 @@ TEST(tickets_survive_a_lack_of_memory_when_they_are_read)
 	}
 }
 
+TEST(written_tickets_survive_a_failed_write_and_the_end_of_the_process)
+{
+	unsigned cut = 0;
+	bool over = false;
+
+	for (; !over; cut++) {
+		boot(cut + 1);
+		rig.options.durability = SPOKEI_DURABILITY_PROCESS;
+		assert_int_equal(begin(), 0);
+		pass(MS);
+		for (unsigned i = 0; i < 3; i++)
+			assert_int_equal(add(100), 0);
+		pass(MS);
+		assert_int_equal(rig.items[2].state, TOLD);
+		spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_WRITE_AT, 1, -EIO);
+		spokei_vfiles_cut(rig.world.files, cut);
+		(void)add(100);
+		for (unsigned i = 0; i < 5; i++)
+			pass(MS);
+		over = !spokei_vfiles_is_cut(rig.world.files);
+		kill_process();
+		assert_int_equal(begin(), 0);
+		pass(100 * MS);
+		check_restored();
+		end();
+		halt();
+	}
+	assert_in_range(cut, 5, 100);
+}
+
 TEST(told_tickets_survive_a_disk_that_fails)
 {
 	const struct spokei_vfiles_harm harm = { .write_fails = 30, .sync_fails = 30 };
