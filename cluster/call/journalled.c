@@ -90,6 +90,11 @@ int spokei_journalled_put(struct spokei_journal_ticket *ticket, struct spokei_bu
 		.tried = tried_of(retry, mark),
 	};
 
+	/* An attempt is about to begin, and is not noted once more. */
+	if (entry->noted > retry->begun) {
+		open.tried.attempts = entry->noted;
+		open.tried.unsure = true;
+	}
 	(void)spokei_put_64(spokei_put_64(open.id, spokei_retry_state_id_half(retry)), retry->id);
 	entry->unsure = open.tried.unsure;
 	return spokei_record_put_open(out, ticket->number, &open);
@@ -261,6 +266,8 @@ bool spokei_journalled_holds(struct spokei_retry_state *retry)
 	tried.attempts++;
 	tried.unsure = true;
 	error = note(retry, &tried, waits);
+	if (error == SPOKE_OK)
+		entry->noted = tried.attempts;
 	if (!waits || (error && caller_of(retry)->journal_is_optional))
 		return false;
 	/* On a full disk attempts go on without a record, unless the request might run twice for

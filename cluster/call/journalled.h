@@ -23,6 +23,7 @@ struct spokei_journalled {
 	uint32_t retries;
 	uint32_t flags;   /* of OPEN */
 	uint32_t cleared; /* so many attempts may begin: the journal knows of them */
+	uint32_t noted;   /* attempts in its last TRIED; the last one may not have begun */
 	bool unsure;      /* its last record says that an attempt may have run */
 };
 

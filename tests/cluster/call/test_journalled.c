@@ -583,6 +583,30 @@ TEST(once_means_at_most_once_wherever_power_fails)
 	assert_in_range(cut, 8, 300);
 }
 
+TEST(ticket_that_is_written_anew_keeps_the_attempt_that_begins)
+{
+	struct spokei_journal *journal;
+	struct lives_call *call;
+
+	rig.provider_count = 1;
+	lives.method.once = true;
+	use("retry.period=100ms&retries=50&timeout=10s&retry.deadline=60s");
+	lives_begin();
+	call = lives_deferred();
+	clusterrig_start(0);
+	rig.providers[0].manner = RIG_SILENT;
+	/* With the next record. */
+	journal = lives.echo->caller->journal;
+	journal->move_before = journal->position;
+	clusterrig_pass(SECOND);
+	assert_int_equal(rig.runs, 1);
+	lives_kill();
+	lives_begin();
+	clusterrig_pass(10 * SECOND);
+	assert_int_equal(call->settlement, SPOKE_TICKET_UNKNOWN);
+	assert_int_equal(rig.runs, 1);
+}
+
 TEST(request_that_must_not_run_twice_goes_on_if_it_has_not_run)
 {
 	struct lives_call *call;
