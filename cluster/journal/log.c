@@ -186,10 +186,15 @@ static int read_records(struct reading *reading, const struct spokei_segment *se
 	return error;
 }
 
-/* Was a segment never finished, after its name was made? */
-static bool is_unfinished(const struct reading *reading, size_t len)
+/* Was the head of a last segment never finished? A write that failed may have left a part of it,
+ * and no record follows. */
+static bool is_unfinished(const struct reading *reading, int head, size_t len)
 {
-	return len < SPOKEI_SEGMENT_HEAD || spokei_segment_is_blank(reading->bytes, len);
+	if (len < SPOKEI_SEGMENT_HEAD)
+		return true;
+	return (head == SPOKE_ETRUNCATED || head == SPOKE_ECORRUPT) &&
+	       spokei_segment_is_blank(reading->bytes + SPOKEI_SEGMENT_HEAD,
+				       len - SPOKEI_SEGMENT_HEAD);
 }
 
 /* Finds the number of the journal, for segments with damaged heads: in the other ones, the
@@ -242,8 +247,7 @@ static int read_place(struct reading *reading, uint32_t place, struct spokei_seg
 	int head;
 	int error = read_segment(reading, number, ret, ret_len, &head);
 
-	*ret_found = error || head != SPOKE_ETRUNCATED || place + 1 < reading->count ||
-		     !is_unfinished(reading, *ret_len);
+	*ret_found = error || place + 1 < reading->count || !is_unfinished(reading, head, *ret_len);
 	if (error || !*ret_found)
 		return error;
 	if (head == SPOKE_OK && ret->number != number)

@@ -128,13 +128,23 @@ static bool is_ours(const struct spokei_crc *crc, const unsigned char *head)
 	return get32(head + HEAD_SUM) == spokei_crc_add(crc, sum, head + 8, HEAD_SUM - 8);
 }
 
+/* Is this a part of the magic number, and zeros? A write that failed may have left that. */
+static bool is_begun(const unsigned char *head)
+{
+	size_t len = 0;
+
+	while (len < sizeof(magic) && head[len] == (unsigned char)magic[len])
+		len++;
+	return is_zero(head + len, SPOKEI_SEGMENT_HEAD - len);
+}
+
 int spokei_segment_read(const struct spokei_crc *crc, const void *bytes, size_t len,
 			struct spokei_segment *ret)
 {
 	const unsigned char *head = bytes;
 	uint32_t version;
 
-	if (len < SPOKEI_SEGMENT_HEAD || is_zero(head, SPOKEI_SEGMENT_HEAD))
+	if (len < SPOKEI_SEGMENT_HEAD || is_begun(head))
 		return SPOKE_ETRUNCATED;
 	if (memcmp(head, magic, sizeof(magic)) != 0)
 		return SPOKE_EINVAL;

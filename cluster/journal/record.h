@@ -51,9 +51,9 @@ void spokei_segment_put(const struct spokei_crc *crc, const struct spokei_segmen
 /* Are all bytes zero, as in a segment that was never finished? */
 bool spokei_segment_is_blank(const void *bytes, size_t len);
 
-/* Reads the head. Returns 0; SPOKE_ETRUNCATED: the head is missing or all zero, because its
- * segment was never finished; SPOKE_EINVAL: no segment of a journal; SPOKE_EUNSUPPORTED: of a newer
- * version; SPOKE_ECORRUPT: damaged, be it in the version. */
+/* Reads the head. Returns 0; SPOKE_ETRUNCATED: the head is missing, all zero, or just begun,
+ * because its segment was never finished; SPOKE_EINVAL: no segment of a journal;
+ * SPOKE_EUNSUPPORTED: of a newer version; SPOKE_ECORRUPT: damaged, be it in the version. */
 SPOKE_MUST_USE int spokei_segment_read(const struct spokei_crc *crc, const void *bytes, size_t len,
 				       struct spokei_segment *ret);
 

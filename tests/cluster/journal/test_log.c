@@ -401,6 +401,32 @@ TEST(zeroed_head_before_records_is_damage)
 	halt();
 }
 
+TEST(segment_whose_head_was_written_in_part_counts_as_absent)
+{
+	static char bytes[SEGMENT];
+	const char *head;
+
+	boot(1);
+	assert_int_equal(open_log(), 0);
+	assert_int_equal(write_tickets(0, 5, 10, true), 0);
+	spokei_log_close(&rig.log, false);
+	assert_int_equal(open_log(), 0);
+	spokei_log_close(&rig.log, false);
+	head = spokei_vfiles_get(rig.world.files, FOLDER "/00000002.spokej");
+	memcpy(bytes, head, SPOKEI_SEGMENT_HEAD);
+	for (size_t len = SPOKEI_SEGMENT_HEAD; len-- > 0;) {
+		bytes[len] = '\0';
+		spokei_vfiles_put_bytes(rig.world.files, FOLDER "/00000002.spokej", bytes,
+					sizeof(bytes));
+		assert_int_equal(open_log(), 0);
+		assert_nothing_lost();
+		assert_int_equal(rig.report.damaged, 0);
+		assert_int_equal(rig.log.segment.number, 2);
+		spokei_log_close(&rig.log, false);
+	}
+	halt();
+}
+
 TEST(damage_is_refused_with_its_place_or_salvaged)
 {
 	boot(1);
