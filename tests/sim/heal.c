@@ -36,7 +36,8 @@ void sim_drain_look(struct sim_process *process)
 		sim_note(world, "process % is drained", process->number, 0, 0, 0);
 		sim_process_end(process);
 		process->back_ns = back_ns;
-	} else if (world->virt.now_ns > process->drain_end_ns + late_ns + 2 * TICK_NS) {
+	} else if (world->virt.now_ns >
+		   process->drain_end_ns + late_ns + 2 * TICK_NS + sim_journal_slow_ns(process)) {
 		sim_violation(world, SIM_L6, "process %u is not drained after its timeout",
 			      process->number);
 	}

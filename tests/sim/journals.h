@@ -7,9 +7,8 @@
 #ifndef TESTS_SIM_JOURNALS_H
 #define TESTS_SIM_JOURNALS_H
 
+#include "core/virtual/files.h"
 #include "tests/sim/oracle.h"
-
-struct spokei_vfiles;
 
 /* A ticket that was told. */
 struct sim_promise {
@@ -22,10 +21,9 @@ struct sim_promise {
 	uint64_t wall_most_ns;
 	uint64_t lasts_ns;
 	unsigned told_life;
-	unsigned life;     /* in which it goes on; another one: it waits in the journal */
-	uint64_t early_ns; /* it may expire from then on, by the clock of the process, in a later
-			      life ... */
-	uint64_t late_ns;  /* ... and must be settled by then */
+	unsigned life;    /* in which it goes on; another one: it waits in the journal */
+	uint64_t late_ns; /* it must be settled by then, by the clock of the process, in a later
+			     life */
 	uint64_t late_held_ns; /* value of held_ns then */
 	bool open;             /* it was not settled */
 	bool ran;              /* it may have run in an earlier life, and must not run twice */
@@ -34,6 +32,8 @@ struct sim_promise {
 	unsigned ended_life;
 	uint64_t ended_turn;
 	bool may_repeat; /* the record of its end may be lost */
+	bool damaged;    /* a bit of its journal was flipped */
+	bool unsynced;   /* its last record may not be on the disk */
 };
 
 /* The journal of a consumer. */
@@ -46,6 +46,20 @@ struct sim_journal {
 	bool loses_power; /* ... and power fails */
 	bool was_cut;     /* it had no steps left when the process ended */
 	unsigned starts;
+	/* Turns at one time in which it wrote, and nothing else happened. */
+	unsigned writes;
+	unsigned works;
+	uint64_t works_ns;
+	/* Faults of the disk, all until this time; 0: none. */
+	uint64_t harm_until_ns;
+	struct spokei_vfiles_harm harm;
+	bool full;
+	bool flipped; /* a bit was flipped, in this life or an earlier one */
+	/* From when to when records may not reach the disk for such faults, by the time for which
+	 * the process had run; 0: never. */
+	uint64_t hurt_from_ns;
+	uint64_t hurt_until_ns;
+	bool was_hurt; /* in this life */
 	/* The book. */
 	struct sim_promise *promises;
 	unsigned count;
@@ -53,6 +67,7 @@ struct sim_journal {
 	unsigned life;
 	uint64_t ahead_ns;       /* of the wall clock before that of the process, at its start */
 	bool reads;              /* it has not read its journal yet */
+	uint64_t read_ns;        /* when it had, by the clock of the process */
 	bool unused;             /* ... and could not */
 	uint64_t read_turn;      /* the turn in which it had; 0: it is not used in this life */
 	unsigned ended_restored; /* tickets of earlier lives that were settled in this one */
@@ -86,8 +101,12 @@ void sim_journal_ended(struct sim_consumer *consumer);
 /* The turn of a consumer is over. */
 void sim_journal_turned(struct sim_consumer *consumer);
 
-/* Kills a process whose disk makes no more steps. Returns whether it is dead now. */
-bool sim_journal_kill_due(struct sim_consumer *consumer);
+/* The process is about to end; one whose disk makes no more steps is killed instead. Returns
+ * whether it is dead now. */
+bool sim_journal_ends(struct sim_consumer *consumer);
+
+/* Returns how long the disk may hold up the end of the process. */
+uint64_t sim_journal_slow_ns(const struct sim_process *process);
 
 /* Returns when the next fault is due. */
 uint64_t sim_journals_next(const struct sim_world *world);
@@ -97,6 +116,9 @@ void sim_journals_now(struct sim_world *world);
 void sim_journals_heal(struct sim_world *world);
 
 /* --- oracle_journal.c */
+
+/* The process has run for so long, without the time for which it was frozen. */
+uint64_t sim_journal_run_ns(const struct sim_journal *journal);
 
 /* A life begins. */
 void sim_book_begin(struct sim_journal *journal);
@@ -113,6 +135,10 @@ bool sim_book_settled(struct sim_consumer *consumer, const struct sim_call *call
 
 /* Returns the number of the call of a ticket that was told, or 0. */
 uint64_t sim_book_call(const struct sim_consumer *consumer, uint64_t id);
+
+/* Returns how long a call that has failed may wait for the journal: until that was read, and then
+ * for the time of its setting. */
+uint64_t sim_book_wait_ns(const struct sim_call *call);
 
 /* Returns whether the journal has the ticket of the call. */
 bool sim_book_has(const struct sim_call *call);
@@ -137,6 +163,9 @@ unsigned sim_book_open(const struct sim_consumer *consumer);
 
 /* Returns how many tickets of earlier lives go on in this one, as the engine counts them. */
 unsigned sim_book_restored(const struct sim_consumer *consumer);
+
+/* A bit of the journal was flipped while no process ran. */
+void sim_book_damaged(struct sim_journal *journal);
 
 /* Checks the files that are left at the end. */
 void sim_book_end(struct sim_journal *journal);

@@ -70,7 +70,7 @@ static void check_writes(struct sim_world *world, const struct sim_call *call)
 {
 	unsigned number = (unsigned)sim_number(world, call);
 
-	if (call->writes > writes_max(call))
+	if (call->writes > writes_max(call) * (call->recounted ? 1u + call->lives : 1u))
 		sim_violation(world, SIM_S6, "call %u is written %u times, limit %u", number,
 			      call->writes, writes_max(call));
 	/* A request that was written may have been run, unless it was refused. */

@@ -20,12 +20,8 @@ static unsigned number_of(const struct sim_world *world, const struct sim_call *
  * frozen. */
 static uint64_t end_of(const struct sim_call *call)
 {
-	const struct sim_journal_plan *journal = &call->by->plan->journal;
-
-	/* A call that has failed waits for the journal. */
-	return call->begun_ns + sim_answer_ns(call) + LATE_NS +
-	       (journal->on ? journal->wait_ns + LATE_NS : 0) + call->by->process.held_ns -
-	       call->held_ns;
+	return call->begun_ns + sim_answer_ns(call) + LATE_NS + sim_book_wait_ns(call) +
+	       call->by->process.held_ns - call->held_ns;
 }
 
 /* Returns by how much bytes of peers that flood may hold back the end of a call: the rest of the

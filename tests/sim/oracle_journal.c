@@ -44,12 +44,6 @@ static uint64_t ahead_of(const struct sim_process *process)
 	return wall_of(process) - sim_now(process);
 }
 
-/* Returns how long the process has run, without the time for which it was frozen. */
-static uint64_t run_ns(const struct sim_process *process)
-{
-	return sim_now(process) - process->held_ns;
-}
-
 static struct sim_promise *find(const struct sim_journal *journal, uint64_t id)
 {
 	for (unsigned i = journal->count; i-- > 0;)
@@ -71,6 +65,23 @@ uint64_t sim_book_call(const struct sim_consumer *consumer, uint64_t id)
 	const struct sim_promise *promise = journal ? find(journal, id) : NULL;
 
 	return promise ? promise->number : 0;
+}
+
+uint64_t sim_book_wait_ns(const struct sim_call *call)
+{
+	const struct sim_journal *journal = sim_journal_of(call->by);
+	uint64_t failed_ns = call->begun_ns + sim_answer_ns(call);
+	uint64_t from_ns = failed_ns;
+
+	if (journal == NULL)
+		return 0;
+	if (journal->reads)
+		from_ns = call->begun_ns +
+			  sim_plan_ticket_ns(&call->by->plan->calls, call->timeout_ns);
+	else if (journal->read_ns > failed_ns)
+		from_ns = journal->read_ns;
+	return (from_ns > failed_ns ? from_ns - failed_ns : 0) + plan_of(journal)->wait_ns +
+	       LATE_NS;
 }
 
 bool sim_book_has(const struct sim_call *call)
@@ -105,7 +116,7 @@ void sim_book_told(struct sim_call *call, uint64_t id)
 	*promise = (struct sim_promise){
 		.number = (uint32_t)sim_number(process->world, call),
 		.id = id,
-		.told_ns = run_ns(process),
+		.told_ns = sim_journal_run_ns(journal),
 		.wall_least_ns = call->begun_ns + call->ahead_ns,
 		.wall_most_ns = call->begun_ns + ahead_of(process) + process->held_ns -
 				call->held_ns,
@@ -130,21 +141,14 @@ void sim_book_begin(struct sim_journal *journal)
 	journal->strangers = 0;
 }
 
-/* Does the power fail before records that were only written are synced? */
-static bool loses_unsynced(const struct sim_journal *journal, enum sim_death death)
+/* May the numbers of attempts be lost with their records? */
+static bool loses_attempts(const struct sim_journal *journal, enum sim_death death)
 {
-	return death == SIM_DEATH_POWER && !plan_of(journal)->power;
+	return journal->flipped || (death == SIM_DEATH_POWER && !plan_of(journal)->power);
 }
 
-/* A ticket of the call may go on in the next process. The number of its attempts may be lost with
- * its record. */
-static void carry(struct sim_journal *journal, struct sim_call *call, enum sim_death death)
+static void recount(struct sim_call *call)
 {
-	if (call->lives < UINT8_MAX)
-		call->lives++;
-	call->instance = 0;
-	if (!call->by->plan->calls.idempotent && !loses_unsynced(journal, death))
-		return;
 	call->lax = true;
 	call->writes = 0;
 	call->marked = 0;
@@ -154,28 +158,69 @@ static void carry(struct sim_journal *journal, struct sim_call *call, enum sim_d
 	call->runs = 0;
 }
 
+/* A ticket of the call may go on in the next process. While the disk fails, attempts that may run
+ * twice need no record. */
+static void carry(const struct sim_journal *journal, struct sim_call *call, enum sim_death death)
+{
+	if (call->lives < UINT8_MAX)
+		call->lives++;
+	call->instance = 0;
+	if (call->by->plan->calls.idempotent || loses_attempts(journal, death) ||
+	    (journal->was_hurt && !call->by->plan->calls.once)) {
+		recount(call);
+	} else if (journal->was_hurt) {
+		call->recounted = true;
+		call->attempts = 0;
+	}
+}
+
+/* May a record of this time not have reached the disk, because the disk failed? */
+static bool was_hurt(const struct sim_journal *journal, uint64_t at_ns)
+{
+	return journal->hurt_until_ns > at_ns &&
+	       at_ns + plan_of(journal)->sync_ns + 2 * MS > journal->hurt_from_ns;
+}
+
+/* Notes what is known of the last record of a ticket, of this time and life. */
+static void note_record(const struct sim_journal *journal, struct sim_promise *promise,
+			uint64_t at_ns, unsigned life)
+{
+	uint64_t unsynced_ns = sim_journal_run_ns(journal) - plan_of(journal)->sync_ns - 2 * MS;
+
+	if (life == journal->life)
+		promise->unsynced = !plan_of(journal)->power &&
+				    (at_ns > unsynced_ns || was_hurt(journal, at_ns));
+}
+
 /* Notes what is known of a ticket when its process ends. */
 static void die(struct sim_journal *journal, struct sim_promise *promise, enum sim_death death)
 {
 	const struct sim_process *process = &journal->by->process;
 	struct sim_call *call = call_of(journal, promise);
-	uint64_t unsynced_ns = run_ns(process) - plan_of(journal)->sync_ns - 2 * MS;
 
 	carry(journal, call, death);
 	if (!promise->open) {
+		note_record(journal, promise, promise->ended_ns, promise->ended_life);
 		/* The disk may have stopped before the end of the last turn. */
-		promise->may_repeat |= journal->was_cut && promise->ended_life == journal->life &&
-				       promise->ended_turn + 1 >= process->turns;
-		promise->may_repeat |= loses_unsynced(journal, death) &&
-				       promise->ended_life == journal->life &&
-				       promise->ended_ns > unsynced_ns;
+		if (promise->ended_life == journal->life)
+			promise->may_repeat |= was_hurt(journal, promise->ended_ns) ||
+					       (journal->was_cut &&
+						promise->ended_turn + 1 >= process->turns);
+		promise->may_repeat |= death == SIM_DEATH_POWER && promise->unsynced;
 		return;
 	}
-	promise->may_be_lost |= loses_unsynced(journal, death) &&
-				promise->told_life == journal->life &&
-				promise->told_ns > unsynced_ns;
+	note_record(journal, promise, promise->told_ns, promise->told_life);
+	promise->may_be_lost |= death == SIM_DEATH_POWER && promise->unsynced;
 	promise->life = 0;
 	promise->ran |= call->by->plan->calls.once && call->writes > call->refusals;
+}
+
+void sim_book_damaged(struct sim_journal *journal)
+{
+	for (unsigned i = 0; i < journal->count; i++) {
+		journal->promises[i].damaged = true;
+		recount(call_of(journal, &journal->promises[i]));
+	}
 }
 
 void sim_book_died(struct sim_journal *journal, enum sim_death death)
@@ -199,7 +244,7 @@ static void go_on(struct sim_journal *journal, struct sim_promise *promise)
 	uint64_t now_ns = sim_now(process);
 
 	if (!promise->open) {
-		if (!promise->may_repeat)
+		if (!promise->may_repeat && !promise->damaged)
 			sim_violation(world_of(journal), SIM_S63,
 				      "the ticket of call %u goes on after it was settled",
 				      promise->number);
@@ -209,7 +254,6 @@ static void go_on(struct sim_journal *journal, struct sim_promise *promise)
 	}
 	promise->life = journal->life;
 	promise->may_be_lost = false;
-	promise->early_ns = promise->wall_least_ns + promise->lasts_ns - ahead_of(process);
 	promise->late_ns = promise->wall_most_ns + promise->lasts_ns - journal->ahead_ns;
 	if (promise->late_ns > now_ns + promise->lasts_ns)
 		promise->late_ns = now_ns + promise->lasts_ns;
@@ -218,10 +262,11 @@ static void go_on(struct sim_journal *journal, struct sim_promise *promise)
 	promise->late_held_ns = process->held_ns;
 }
 
-/* A journal that cannot be read must have been damaged, or lack memory. */
+/* A journal that cannot be read must have been damaged, or lack memory, or its disk fails. */
 static void check_unused(const struct sim_journal *journal, const struct spoke_recovered *recovered)
 {
-	if (journal->kill_ns ||
+	if (journal->flipped ||
+	    (recovered->error == SPOKE_ESYSTEM && (journal->kill_ns || journal->was_hurt)) ||
 	    (recovered->error == SPOKE_ENOMEM && sim_plan_has(world_of(journal)->plan, SIM_MEMORY)))
 		return;
 	sim_violation(world_of(journal), SIM_S66,
@@ -249,11 +294,14 @@ void sim_book_read(void *arg, const struct spoke_recovered *recovered)
 		sim_violation(world_of(journal), SIM_S62, "c%u reads its journal twice",
 			      consumer->process.number);
 	journal->reads = false;
-	if (recovered->error || recovered->damaged) {
+	journal->read_ns = sim_now(&consumer->process);
+	if (recovered->error || recovered->damaged)
 		check_unused(journal, recovered);
-		journal->unused = recovered->error != 0;
+	journal->unused = recovered->error != 0;
+	if (recovered->error)
 		return;
-	}
+	for (unsigned i = 0; i < journal->count; i++)
+		journal->promises[i].unsynced = false;
 	journal->read_turn = consumer->process.turns + 1;
 	if (consumer->consumer == NULL)
 		return;
@@ -323,7 +371,7 @@ static void end(struct sim_journal *journal, struct sim_promise *promise,
 	}
 	promise->open = false;
 	promise->may_repeat = false;
-	promise->ended_ns = run_ns(&journal->by->process);
+	promise->ended_ns = sim_journal_run_ns(journal);
 	promise->ended_life = journal->life;
 	promise->ended_turn = journal->by->process.turns + 1;
 }
@@ -394,7 +442,7 @@ static void check_one(struct sim_journal *journal, struct sim_promise *promise)
 	}
 	if (promise->told_life == journal->life)
 		return; /* its consumer was closed */
-	if (!promise->may_be_lost)
+	if (!promise->may_be_lost && !promise->damaged)
 		sim_violation(world_of(journal), SIM_S62,
 			      "the ticket of call %u, told in life %u, is lost in life %u",
 			      promise->number, promise->told_life, journal->life);
@@ -446,10 +494,12 @@ void sim_book_end(struct sim_journal *journal)
 	struct spoke_journal_report report;
 	int error = spoke_journal_read(&journal->by->process.virt.env, FOLDER, NULL, NULL, &report);
 
-	if (error || report.damaged || report.skipped)
+	if ((error || report.damaged || report.skipped) && !journal->flipped)
 		sim_violation(world_of(journal), SIM_S66, "the journal of c%u is left damaged: %s",
 			      journal->by->process.number, error ? report.why : "");
-	if (report.tickets > sim_book_open(journal->by) + journal->strangers)
+	/* After failures the last records may not have been written. */
+	if (!error && !journal->flipped && journal->hurt_until_ns < sim_journal_run_ns(journal) &&
+	    report.tickets > sim_book_open(journal->by) + journal->strangers)
 		sim_violation(world_of(journal), SIM_S63,
 			      "the journal of c%u has %u tickets at the end, but %u are open",
 			      journal->by->process.number, report.tickets,

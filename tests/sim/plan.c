@@ -61,9 +61,9 @@ const char *sim_store_fault_name(enum sim_store_fault fault)
 }
 
 static const char *const journal_fault_names[SIM_JOURNAL_FAULTS] = {
-	[SIM_JOURNAL_KILL] = "kill",
-	[SIM_JOURNAL_POWER] = "power",
-	[SIM_JOURNAL_CLOSE] = "close",
+	[SIM_JOURNAL_KILL] = "kill", [SIM_JOURNAL_POWER] = "power", [SIM_JOURNAL_CLOSE] = "close",
+	[SIM_JOURNAL_FULL] = "full", [SIM_JOURNAL_WRITE] = "write", [SIM_JOURNAL_SYNC] = "sync",
+	[SIM_JOURNAL_SLOW] = "slow", [SIM_JOURNAL_CALL] = "call",   [SIM_JOURNAL_FLIP] = "flip",
 };
 
 const char *sim_journal_fault_name(enum sim_journal_fault fault)
@@ -412,6 +412,7 @@ static void draw_journal(struct sim_dice *dice, struct sim_consumer_plan *plan, 
 		.wait_ns = sim_magnitude(dice, MS, 200 * MS),
 		.sync_ns = sim_magnitude(dice, 10 * MS, SECOND),
 		.segment_size = (uint32_t)sim_magnitude(dice, 2048, 65536),
+		.salvages = sim_chance(dice, 500),
 	};
 	/* As in real journals, a segment has room for several of the largest records. */
 	if (plan->journal.segment_size < 4 * record)
@@ -433,7 +434,11 @@ void sim_plan_journals(struct sim_plan *plan, bool always)
 		if (i == 0 || sim_chance(&dice, 500))
 			draw_journal(&dice, &plan->consumers[i], plan->size_max + 512);
 	for (unsigned i = 0; i < SIM_JOURNAL_FAULTS; i++)
-		plan->journals.faults |= sim_chance(&dice, 500) ? 1u << i : 0;
+		plan->journals.faults |= sim_chance(&dice, i <= SIM_JOURNAL_CLOSE ? 500 : 200)
+						 ? 1u << i
+						 : 0;
+	if (plan->journals.faults == 1u << SIM_JOURNAL_FLIP)
+		plan->journals.faults |= 1u << SIM_JOURNAL_KILL;
 	if (plan->faults == 0)
 		plan->journals.faults = 0;
 }

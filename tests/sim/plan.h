@@ -73,6 +73,12 @@ enum sim_journal_fault {
 	SIM_JOURNAL_KILL,  /* the process is killed, maybe between two steps of its disk */
 	SIM_JOURNAL_POWER, /* ... and power fails */
 	SIM_JOURNAL_CLOSE, /* the consumer is freed or drained, or its process ends in order */
+	SIM_JOURNAL_FULL,  /* the disk is full for a while */
+	SIM_JOURNAL_WRITE, /* some writes fail */
+	SIM_JOURNAL_SYNC,  /* some syncs fail, and the next ones succeed without the lost bytes */
+	SIM_JOURNAL_SLOW,  /* some syncs take long */
+	SIM_JOURNAL_CALL,  /* calls of one kind fail */
+	SIM_JOURNAL_FLIP,  /* a bit is flipped while no process runs */
 	SIM_JOURNAL_FAULTS,
 };
 
@@ -148,6 +154,7 @@ struct sim_journal_plan {
 	uint64_t wait_ns;
 	uint64_t sync_ns;
 	uint32_t segment_size;
+	bool salvages; /* a damaged journal is used */
 };
 
 struct sim_consumer_plan {

@@ -243,6 +243,7 @@ struct sim_call {
 	uint32_t promise;        /* place in the book of its consumer's journal, plus 1; 0: none */
 	uint8_t lives;           /* ends of processes that its ticket has seen */
 	bool lax;                /* its attempts may be counted anew after one of them */
+	bool recounted;          /* ... or their numbers only */
 	struct sim_worker *worker; /* whose lease the call needs; NULL: none */
 	uint64_t grant;            /* of that lease, as in the worker */
 	bool fenced;               /* a provider has refused it for its fence number */

@@ -66,7 +66,7 @@ void sim_process_end(struct sim_process *process)
 	struct spoke_engine *engine = process->engine;
 	struct sim_world *world = process->world;
 
-	if (!sim_is_provider(process) && sim_journal_kill_due((struct sim_consumer *)process))
+	if (!sim_is_provider(process) && sim_journal_ends((struct sim_consumer *)process))
 		return;
 	if (sim_is_provider(process)) {
 		struct sim_provider *provider = (struct sim_provider *)process;
