@@ -142,24 +142,17 @@ static void note_bad(struct reading *reading, uint32_t segment, size_t offset, b
 		report->damaged++;
 }
 
-/* The end of a segment, as in the head of the next one; 0: it is the last one. */
-struct segment_end {
-	uint32_t end;
-	uint32_t uncertain;
-};
-
 /* Reads the records of a segment, up to its end. Notes where that is, and the greatest BASE.
  * Without `takes` only that is done. */
 static int read_records(struct reading *reading, const struct spokei_segment *segment, size_t len,
-			struct segment_end end, bool takes, uint32_t *base)
+			struct spokei_segment_end end, bool takes, uint32_t *base)
 {
 	struct spokei_record_reader reader;
 	struct spokei_record record;
 	enum spokei_record_found found = SPOKEI_RECORD_FOUND;
 	int error = SPOKE_OK;
 
-	spokei_record_begin(&reader, &reading->log->crc, segment, reading->bytes, len, end.end,
-			    end.uncertain);
+	spokei_record_begin(&reader, &reading->log->crc, segment, reading->bytes, len, end);
 	reading->log->end = UINT32_MAX;
 	while (!error && found != SPOKEI_RECORD_END) {
 		found = spokei_record_next(&reader, &record);
@@ -281,11 +274,12 @@ static int miss(struct reading *reading, uint32_t number)
 }
 
 /* Goes back from the last segment to the first one that counts. Returns its place. */
-static int find_first(struct reading *reading, struct segment_end ends[], uint32_t *ret_place)
+static int find_first(struct reading *reading, struct spokei_segment_end ends[],
+		      uint32_t *ret_place)
 {
 	uint32_t place = reading->count;
 	uint32_t base = 0;
-	struct segment_end end = { 0 };
+	struct spokei_segment_end end = { 0 };
 	int error = SPOKE_OK;
 
 	while (place > 0) {
@@ -308,9 +302,9 @@ static int find_first(struct reading *reading, struct segment_end ends[], uint32
 		*ret_place = place;
 		if (number == base || segment.previous_end == 0)
 			return SPOKE_OK;
-		end = (struct segment_end){ segment.previous_end, segment.uncertain };
-		if (end.end == UNKNOWN)
-			end = (struct segment_end){ 0 };
+		end = (struct spokei_segment_end){ segment.previous_end, segment.uncertain };
+		if (end.at == UNKNOWN)
+			end = (struct spokei_segment_end){ 0 };
 		if (place == 0 || reading->numbers[place - 1] != number - 1)
 			return miss(reading, number - 1);
 	}
@@ -321,8 +315,8 @@ static int find_first(struct reading *reading, struct segment_end ends[], uint32
 static int read_all(struct reading *reading)
 {
 	/* Also the greatest number of them. */
-	struct segment_end *ends = spokei_alloc(reading->log->env, SPOKEI_LOG_SEGMENTS_MAX,
-						sizeof(*ends));
+	struct spokei_segment_end *ends = spokei_alloc(reading->log->env, SPOKEI_LOG_SEGMENTS_MAX,
+						       sizeof(*ends));
 	uint32_t base = 0;
 	uint32_t place = 0;
 	int error = ends ? list(reading) : SPOKE_ENOMEM;

@@ -492,16 +492,16 @@ int spokei_record_read_ended(const struct spokei_record *record, uint32_t *ret_s
 
 void spokei_record_begin(struct spokei_record_reader *reader, const struct spokei_crc *crc,
 			 const struct spokei_segment *segment, const void *bytes, size_t len,
-			 uint32_t end_at, uint32_t uncertain)
+			 struct spokei_segment_end end)
 {
 	*reader = (struct spokei_record_reader){
 		.crc = crc,
 		.bytes = bytes,
-		.len = end_at ? end_at : len,
+		.len = end.at ? end.at : len,
 		.at = SPOKEI_SEGMENT_HEAD,
 		.search_left = SEARCH_MAX,
 		.seed = seed_of(crc, segment),
-		.certain = end_at > uncertain ? end_at - uncertain : 0,
+		.certain = end.at > end.uncertain ? end.at - end.uncertain : 0,
 	};
 	/* The missing end is damage, which is found after the last record. */
 	if (reader->len > len)

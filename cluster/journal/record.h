@@ -184,11 +184,16 @@ enum spokei_record_found {
 	SPOKEI_RECORD_DAMAGED,
 };
 
-/* Begins to read a segment of these bytes after its head. `end`, `uncertain`: 0 for the last
- * segment, else as in the head of the next one. All bytes before the uncertain ones are durable. */
+/* The end of a segment, as in the head of the next one; 0: it is the last one. */
+struct spokei_segment_end {
+	uint32_t at;
+	uint32_t uncertain; /* bytes before it; all earlier ones are durable */
+};
+
+/* Begins to read a segment of these bytes after its head. */
 void spokei_record_begin(struct spokei_record_reader *reader, const struct spokei_crc *crc,
 			 const struct spokei_segment *segment, const void *bytes, size_t len,
-			 uint32_t end, uint32_t uncertain);
+			 struct spokei_segment_end end);
 
 /* Reads the next record. */
 enum spokei_record_found spokei_record_next(struct spokei_record_reader *reader,

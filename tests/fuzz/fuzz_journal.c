@@ -85,7 +85,8 @@ static void read_all(const unsigned char *bytes, size_t len, uint32_t end)
 	size_t before = HEAD;
 	bool torn = false;
 
-	spokei_record_begin(&reader, &crc, &segment, bytes, len, end, 0);
+	spokei_record_begin(&reader, &crc, &segment, bytes, len,
+			    (struct spokei_segment_end){ end, 0 });
 	while (found != SPOKEI_RECORD_END) {
 		found = spokei_record_next(&reader, &record);
 		demand(reader.at <= len, "reading stays inside");

@@ -344,7 +344,7 @@ TEST(tickets_survive_a_lack_of_memory_when_they_are_read)
 	}
 }
 
-TEST(written_tickets_survive_a_failed_write_and_the_end_of_the_process)
+TEST(written_tickets_survive_a_failed_write_and_a_kill)
 {
 	unsigned cut = 0;
 	bool over = false;

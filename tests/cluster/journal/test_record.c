@@ -163,7 +163,8 @@ static struct outcome read_bytes(const void *from, size_t len, size_t end)
 
 	assert_non_null(exact);
 	memcpy(exact, from, len);
-	spokei_record_begin(&reader, &rig.crc, &segment, exact, len, (uint32_t)end, 0);
+	spokei_record_begin(&reader, &rig.crc, &segment, exact, len,
+			    (struct spokei_segment_end){ (uint32_t)end, 0 });
 	while (found != SPOKEI_RECORD_END) {
 		found = spokei_record_next(&reader, &record);
 		assert_true(!outcome.torn || found == SPOKEI_RECORD_END);
@@ -289,7 +290,8 @@ TEST(every_field_of_a_ticket_comes_back)
 	spokei_buffer_truncate(&rig.bytes, HEAD);
 	assert_int_equal(spokei_record_put_open(&rig.bytes, UINT64_MAX, &open), 0);
 	seal(HEAD, 17);
-	spokei_record_begin(&reader, &rig.crc, &segment, bytes(), length(), 0, 0);
+	spokei_record_begin(&reader, &rig.crc, &segment, bytes(), length(),
+			    (struct spokei_segment_end){ 0, 0 });
 	assert_int_equal(spokei_record_next(&reader, &record), SPOKEI_RECORD_FOUND);
 	assert_int_equal(record.ticket, UINT64_MAX);
 	assert_int_equal(record.durable, 17);
@@ -341,7 +343,8 @@ TEST(every_field_of_an_answer_comes_back)
 	spokei_buffer_truncate(&rig.bytes, HEAD);
 	assert_int_equal(spokei_record_put_answer(&rig.bytes, 9, &answer), 0);
 	seal(HEAD, 17);
-	spokei_record_begin(&reader, &rig.crc, &segment, bytes(), length(), 0, 0);
+	spokei_record_begin(&reader, &rig.crc, &segment, bytes(), length(),
+			    (struct spokei_segment_end){ 0, 0 });
 	assert_int_equal(spokei_record_next(&reader, &record), SPOKEI_RECORD_FOUND);
 	assert_int_equal(record.kind, SPOKEI_RECORD_ANSWER);
 	assert_int_equal(record.ticket, 9);
@@ -532,7 +535,8 @@ TEST(body_with_a_wrong_field_is_corrupt)
 	struct spokei_record_tried tried;
 	uint32_t number;
 
-	spokei_record_begin(&reader, &rig.crc, &segment, bytes(), length(), 0, 0);
+	spokei_record_begin(&reader, &rig.crc, &segment, bytes(), length(),
+			    (struct spokei_segment_end){ 0, 0 });
 	assert_int_equal(spokei_record_next(&reader, &record), SPOKEI_RECORD_FOUND);
 	assert_int_equal(spokei_record_read_tried(&record, &tried), SPOKE_ECORRUPT);
 	assert_int_equal(spokei_record_read_ended(&record, &number), SPOKE_ECORRUPT);
@@ -571,7 +575,8 @@ TEST(search_in_a_hostile_segment_ends)
 			hostile[at + byte] = (unsigned char)(len >> 8 * byte);
 		hostile[at + 4] = 1; /* is also the kind of the record 16 bytes before */
 	}
-	spokei_record_begin(&reader, &rig.crc, &segment, hostile, SIZE, 0, 0);
+	spokei_record_begin(&reader, &rig.crc, &segment, hostile, SIZE,
+			    (struct spokei_segment_end){ 0, 0 });
 	while (spokei_record_next(&reader, &record) != SPOKEI_RECORD_END)
 		assert_in_range(++steps, 1, 2);
 	/* It is taken for damage, because the rest was not looked at. */
