@@ -270,23 +270,16 @@ static enum spokei_dedupe_way wait_or_refuse(struct spoke_request *request,
 	return SPOKEI_DEDUPE_WAITS;
 }
 
-/* Lets a request run that is new, unless its answer could not be kept. */
-static enum spokei_dedupe_way let_run(struct spoke_request *request,
-				      struct spokei_dedupe_entry *entry,
-				      struct spoke_filter_verdict *ret_verdict)
+/* Refuses a request that is new, because its answer could not be kept. */
+static enum spokei_dedupe_way refuse_unkept(struct spoke_request *request,
+					    struct spokei_dedupe_entry *entry,
+					    struct spoke_filter_verdict *ret_verdict)
 {
-	const struct spokei_dedupe *dedupe = spoke_container_of(entry->method->table,
-								struct spokei_dedupe, table);
-
-	if (SPOKEI_UNLIKELY(dedupe->keeping != NULL) && spokei_keeping_check(dedupe->keeping)) {
-		spokei_dedupe_drop(entry);
-		return refuse(request, SPOKE_EREFUSED, NULL,
-			      "the journal of answers cannot be written, so the request has not "
-			      "run; call another provider",
-			      ret_verdict);
-	}
-	request->asked->entry = entry;
-	return SPOKEI_DEDUPE_GOES_ON;
+	spokei_dedupe_drop(entry);
+	return refuse(request, SPOKE_EREFUSED, NULL,
+		      "the journal of answers cannot be written, so the request has not run; call "
+		      "another provider",
+		      ret_verdict);
 }
 
 static enum spokei_dedupe_way decide(struct spoke_request *request,
@@ -304,7 +297,10 @@ static enum spokei_dedupe_way decide(struct spoke_request *request,
 	report_early(dedupe);
 	switch (step) {
 	case SPOKEI_DEDUPE_RUN:
-		return let_run(request, entry, ret_verdict);
+		if (SPOKEI_UNLIKELY(dedupe->keeping) && spokei_keeping_check(dedupe->keeping))
+			return refuse_unkept(request, entry, ret_verdict);
+		request->asked->entry = entry;
+		return SPOKEI_DEDUPE_GOES_ON;
 	case SPOKEI_DEDUPE_REPLAY:
 		return replay(request, entry);
 	case SPOKEI_DEDUPE_WAIT:

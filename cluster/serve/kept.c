@@ -166,14 +166,14 @@ bool spokei_kept_hold(struct spoke_request *request, const struct spokei_message
 		return false;
 	}
 	entry->kept = kept;
-	request->held = kept->ticket.waiting.next != NULL;
-	if (request->held) {
+	if (kept->ticket.waiting.next) {
+		request->holding = SPOKEI_HOLDS;
 		kept->request = request;
 	} else {
 		spokei_copy_free(env, kept->answer);
 		kept->answer = NULL;
 	}
-	return request->held;
+	return kept->request != NULL;
 }
 
 /* The end of the request frees `kept`, if its method is turned off. */

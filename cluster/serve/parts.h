@@ -35,6 +35,13 @@ struct spokei_asked {
 	char text[SPOKEI_REFUSAL_TEXT];    /* room for a filter's sentence */
 };
 
+/* Does the answer of a request wait for the journal? */
+enum spokei_holding {
+	SPOKEI_HOLDS_NOTHING,
+	SPOKEI_MAY_HOLD, /* it will have to, if it bears an id */
+	SPOKEI_HOLDS,
+};
+
 struct spoke_request {
 	struct spokei_serving serving; /* registered at the connection once the handler returned */
 	struct spoke_engine *engine;
@@ -66,7 +73,7 @@ struct spoke_request {
 	bool slow_told;    /* a line of the log has named it as slow */
 	bool watched;      /* filters, a limit or inner calls must be notified of the end */
 	bool telling;      /* ... which happens now; freed afterwards */
-	bool held;         /* answered, but the answer waits for the journal */
+	uint8_t holding;   /* enum spokei_holding */
 	/* A Dubbo consumer other than spoke waits for the answer; noted before the message is gone.
 	 */
 	bool foreign;

@@ -475,10 +475,9 @@ void spokei_request_release(struct spoke_request *request, struct spokei_message
 }
 
 /* Answers a request that is watched, inside its handler. */
-static SPOKEI_NOINLINE void answer_watched(struct spoke_request *request,
-					   struct spokei_message *message)
+static inline void answer_watched(struct spoke_request *request, struct spokei_message *message)
 {
-	if (spokei_kept_hold(request, message))
+	if (SPOKEI_UNLIKELY(request->holding) && spokei_kept_hold(request, message))
 		return;
 	count_answer(request, message);
 	spokei_conn_reply(request->conn, request->message, message);
@@ -496,7 +495,7 @@ static void answer_arrived(struct spoke_post *post)
 
 	if (pooled->answer)
 		message = pooled->answer->message;
-	if (!pooled->request->watched || !spokei_kept_hold(pooled->request, &message))
+	if (!pooled->request->holding || !spokei_kept_hold(pooled->request, &message))
 		spokei_request_release(pooled->request, &message);
 }
 
@@ -522,7 +521,7 @@ static inline void finish_request(struct spoke_request *request, struct spokei_m
 		spokei_conn_reply(request->conn, request->message, message);
 	} else if (spokei_engine_refuses(request->engine, "spoke_reply()")) {
 		request->answered = false;
-	} else if (!SPOKEI_UNLIKELY(request->watched) || !spokei_kept_hold(request, message)) {
+	} else if (!SPOKEI_UNLIKELY(request->holding) || !spokei_kept_hold(request, message)) {
 		answer_later(request, message);
 		if (!request->telling)
 			spokei_request_free(request);
@@ -907,12 +906,11 @@ static void run_holding(struct spoke_request *request, const struct spokei_route
 {
 	struct spoke_engine *engine = request->engine;
 
-	request->held = false;
 	engine->handler = request->figures;
 	engine->request = request;
 	handle_here(request, route);
 	engine->request = NULL;
-	if (request->answered && !request->held)
+	if (request->answered && request->holding != SPOKEI_HOLDS)
 		put_back(request, spare);
 	else
 		spokei_request_detach(request);
@@ -1109,6 +1107,8 @@ void spokei_request_run(const struct spokei_route *route, const struct spokei_fi
 		return;
 	}
 	if (SPOKEI_UNLIKELY(route->flags & (SPOKE_HANDLER_POOL | SPOKEI_ROUTE_HOLDS))) {
+		request->holding = route->flags & SPOKEI_ROUTE_HOLDS ? SPOKEI_MAY_HOLD
+								     : SPOKEI_HOLDS_NOTHING;
 		if (route->flags & SPOKE_HANDLER_POOL)
 			run_on_pool(request, conn, route);
 		else
