@@ -150,7 +150,8 @@ static SPOKEI_INLINE int pick(struct spoke_method *method, const struct spokei_c
 {
 	struct spokei_endpoint *sole = sole_of(method->caller->directory, ret_conn);
 
-	if (SPOKEI_UNLIKELY(sole == NULL || method->any_version || method->any_group))
+	if (SPOKEI_UNLIKELY(sole == NULL || method->any_version || method->any_group ||
+			    args->attachments.len > 0))
 		return spokei_call_pick_among(method, args, tried, ret_endpoint, ret_conn);
 	*ret_endpoint = sole;
 	method->sticky = sole->id;
@@ -585,7 +586,7 @@ static int take_filtered(struct spoke_method *method, const struct spokei_call_a
 	about.trace = trace;
 	verdict = spokei_filters_before_call(caller->filters, &about, &added, &passed.count);
 	with.attachments = about.attachments;
-	with.optional = args->attachments.len == 0;
+	with.optional = args->optional || args->attachments.len == 0;
 	/* A filter may have closed the consumer. */
 	if (!caller->closed)
 		error = carry_out(method, &with, &verdict, passed, ret_call);

@@ -19,6 +19,7 @@ struct spokei_caller;
 struct spokei_conn;
 struct spokei_endpoint;
 struct spokei_retry_state;
+struct spokei_view;
 struct spoke_trace_context;
 
 /* The arguments of a call: everything in which one call of a method differs from another. Checked.
@@ -143,6 +144,12 @@ SPOKE_MUST_USE int spokei_call_pick(struct spoke_method *method,
 				    const struct spokei_tried *tried,
 				    struct spokei_endpoint **ret_endpoint,
 				    struct spokei_conn **ret_conn);
+
+/* Finds the view of a call; *ret_view is NULL if it may go to all endpoints. Returns 0, ENOPROVIDER
+ * or ENOMEM. */
+SPOKE_MUST_USE int spokei_call_view(const struct spoke_method *method,
+				    const struct spokei_call_args *args,
+				    struct spokei_view **ret_view);
 
 /* The same without a look at the only endpoint. */
 SPOKE_MUST_USE int spokei_call_pick_among(struct spoke_method *method,

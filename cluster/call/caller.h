@@ -54,6 +54,8 @@ struct spokei_caller {
 	struct spokei_directory *directory;   /* NULL: a provider's caller */
 	const struct spokei_filters *filters; /* NULL: none */
 	const char *application;              /* name to send to Java, the owner's; NULL: none */
+	const char *tag;                      /* of its calls, the owner's; NULL: none */
+	bool tag_force;                       /* calls with a tag go nowhere without it */
 	const struct spokei_credentials *credentials; /* of a consumer, the owner's; NULL: none */
 	bool token_plain;         /* its token may go over plain TCP to other machines */
 	bool told_plain;          /* an event has said that it may not */

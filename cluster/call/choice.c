@@ -6,6 +6,8 @@
 #include "cluster/call/method.h"
 #include "cluster/endpoints/directory.h"
 #include "cluster/endpoints/endpoint.h"
+#include "cluster/endpoints/routing.h"
+#include "core/base/span.h"
 #include "core/engine/engine.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
@@ -53,6 +55,45 @@ static int follow_endpoint(struct spoke_method *method, const struct spokei_endp
 	return SPOKE_OK;
 }
 
+/* --- rules and tags */
+
+/* Reads a text of the attachments. */
+static struct spoke_span find_text(struct spoke_value attachments, const char *key)
+{
+	struct spoke_span text = { NULL, 0 };
+	struct spoke_value value;
+
+	if (attachments.len > 0 && spoke_value_get(attachments, key, &value) == SPOKE_OK)
+		(void)!spoke_value_str(value, &text);
+	return text;
+}
+
+int spokei_call_view(const struct spoke_method *method, const struct spokei_call_args *args,
+		     struct spokei_view **ret_view)
+{
+	const struct spokei_caller *caller = method->caller;
+	struct spokei_route_call call = {
+		.method = method->request.method,
+		.args = args->values,
+		.attachments = args->attachments,
+	};
+	struct spoke_span force = { NULL, 0 };
+
+	*ret_view = NULL;
+	if (!caller->directory->routes && caller->tag == NULL && args->attachments.len == 0)
+		return SPOKE_OK;
+	call.tag = find_text(args->attachments, SPOKEI_ROUTE_TAG_KEY);
+	if (call.tag.len == 0 && caller->tag)
+		call.tag = spokei_span_of(caller->tag);
+	if (call.tag.len > 0)
+		force = find_text(args->attachments, SPOKEI_ROUTE_FORCE_KEY);
+	call.force_tag = force.len > 0 ? spokei_span_is(force, "true") : caller->tag_force;
+	/* Where no provider has a tag, a call with one goes to any. */
+	if (!caller->directory->routes && !(call.tag.len > 0 && call.force_tag))
+		return SPOKE_OK;
+	return spokei_routing_view(caller->directory, &call, ret_view);
+}
+
 /* --- endpoints */
 
 /* Returns the bytes to hash without a hash key: the first argument's text, else its bytes. */
@@ -91,6 +132,9 @@ int spokei_call_pick_among(struct spoke_method *method, const struct spokei_call
 	}
 	if (SPOKEI_UNLIKELY(balancer && balancer->keyed) && args->key.len == 0)
 		ask.key = first_argument(args);
+	error = spokei_call_view(method, args, &ask.view);
+	if (SPOKEI_UNLIKELY(error))
+		return error;
 	error = spokei_directory_pick(caller->directory, &ask, ret_endpoint, ret_conn);
 	if (SPOKEI_UNLIKELY(error == SPOKE_ENOPROVIDER && caller->awaits_list))
 		return SPOKE_EUNAVAILABLE; /* it is not known yet that there is no provider */

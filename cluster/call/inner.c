@@ -12,10 +12,13 @@
 #include "cluster/call/report.h"
 #include "cluster/filter/fence_table.h"
 #include "cluster/lease/use.h"
+#include "cluster/route/router.h"
 #include "cluster/serve/request.h"
 #include "core/base/env.h"
 #include "core/engine/engine.h"
 #include "core/engine/use.h"
+#include "core/value/builder.h"
+#include "transport/conn/link.h"
 
 #include <spoke/trace.h>
 
@@ -114,6 +117,32 @@ static int cut_time(const struct spoke_request *request, struct spokei_call_args
 	return SPOKE_OK;
 }
 
+/* Gives a call the tag of its request, unless the user sets another one. `added` gets the
+ * attachments then. Returns 0, SPOKE_ENOMEM or SPOKE_ETOOLARGE. */
+static int inherit_tag(const struct spoke_request *request, struct spokei_call_args *args,
+		       struct spokei_buffer *added)
+{
+	const struct spoke_value given = args->attachments;
+	struct spoke_cursor pairs = { 0 };
+	struct spoke_builder builder;
+	struct spoke_value tag;
+	int error;
+
+	if (spoke_value_get(spoke_request_attachments(request), SPOKEI_ROUTE_TAG_KEY, &tag) ||
+	    has_key(given, SPOKEI_ROUTE_TAG_KEY) ||
+	    (given.len > 0 && spoke_cursor_map(given, &pairs)))
+		return SPOKE_OK;
+	spokei_builder_init_buffer(&builder, added, NULL);
+	spoke_pack_map(&builder, (size_t)pairs.left / 2 + 1);
+	spoke_pack_raw(&builder, spoke_cursor_rest(&pairs));
+	spoke_pack_text(&builder, SPOKEI_ROUTE_TAG_KEY);
+	spoke_pack_raw(&builder, spokei_span(tag.data, tag.len));
+	error = spoke_builder_finish_value(&builder, &args->attachments);
+	spoke_builder_fini(&builder);
+	args->optional = given.len == 0;
+	return error;
+}
+
 /* Takes a call as part of the trace of its request, unless the user names another one. */
 static int take_traced(struct spoke_method *method, const struct spokei_call_args *args,
 		       const struct spoke_request *request, const struct spoke_trace_context *trace,
@@ -132,13 +161,19 @@ static int begin_for(struct spoke_method *method, struct spoke_request *request,
 		     struct spokei_call_args *args, const struct spoke_call_options *options,
 		     struct link *link, struct spoke_call *ret_call)
 {
+	const struct spokei_caller *caller = method->caller;
 	struct spokei_call *call = NULL;
+	struct spokei_buffer added;
 	int error = cut_time(request, args);
 
 	if (error)
 		return error;
+	spokei_buffer_init(&added, caller->engine->env, caller->link->limits.wire.frame_max);
 	spokei_request_join(request, &link->use);
-	error = take_traced(method, args, request, options->trace, &call);
+	error = inherit_tag(request, args, &added);
+	if (error == 0)
+		error = take_traced(method, args, request, options->trace, &call);
+	spokei_buffer_fini(&added);
 	if (error) {
 		spokei_use_end(&link->use);
 		return error;

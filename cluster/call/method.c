@@ -13,6 +13,7 @@
 #include "cluster/config/keys.h"
 #include "cluster/endpoints/directory.h"
 #include "cluster/filter/signature.h"
+#include "cluster/route/router.h"
 #include "core/base/env.h"
 #include "core/engine/engine.h"
 #include "core/engine/figures.h"
@@ -372,7 +373,7 @@ static int show_token(struct spokei_conn *conn, struct spoke_span service, const
 /* --- attachments */
 
 #define APPLICATION "spoke" /* of a consumer without a name */
-#define EXTRAS 8u /* attachments that a request may have in addition to those of its call */
+#define EXTRAS 9u /* attachments that a request may have in addition to those of its call */
 #define NS_PER_MS UINT64_C(1000000)
 
 struct extra {
@@ -479,6 +480,8 @@ static unsigned list_extras(const struct spoke_method *method, const struct spok
 		extras[count++] = (struct extra){ "path", span_of(profile->path) };
 		extras[count++] = (struct extra){ "interface", method->service };
 	}
+	if (caller->tag)
+		extras[count++] = (struct extra){ SPOKEI_ROUTE_TAG_KEY, span_of(caller->tag) };
 	/* Java's providers log and count it. Other programs with spoke do not need it. */
 	if (method->caller->application && method->request.codec == SPOKEI_CODEC_HESSIAN2)
 		extras[count++] = (struct extra){ "remote.application",

@@ -6,6 +6,7 @@
 #include "cluster/call/journalled.h"
 #include "cluster/call/method.h"
 #include "cluster/endpoints/directory.h"
+#include "cluster/endpoints/routing.h"
 #include "core/base/log.h"
 #include "core/engine/engine.h"
 #include "core/engine/figures.h"
@@ -282,8 +283,10 @@ static void report_limit(const struct spoke_method *method)
 }
 
 /* Returns why no endpoint can take a call; NULL: not known. */
-static const char *reason_of(const struct spokei_caller *caller)
+static const char *reason_of(const struct spokei_caller *caller, int error)
 {
+	if (error == SPOKE_ENOPROVIDER)
+		return spokei_routing_why(caller->directory);
 	return caller->awaits_list ? "the registry has not answered yet"
 				   : spokei_directory_reason(caller->directory);
 }
@@ -300,8 +303,9 @@ static void explain_quietly(const struct spoke_method *method, int error)
 		(void)spokei_journalled_print(caller->journal, caller->journal_refusal, text,
 					      sizeof(text));
 		reason = text;
-	} else if (error == SPOKE_EUNAVAILABLE && caller->directory) {
-		reason = reason_of(caller);
+	} else if ((error == SPOKE_EUNAVAILABLE || error == SPOKE_ENOPROVIDER) &&
+		   caller->directory) {
+		reason = reason_of(caller, error);
 	}
 	(void)spokei_log_escape(name, sizeof(name), method->name, strlen(method->name));
 	spokei_why_set(caller->engine, "call of %s refused: %s%s%s", name, spoke_strerror(error),
@@ -339,8 +343,8 @@ struct spoke_span spokei_limits_text(const struct spoke_method *method, int erro
 
 	if (caller->closed)
 		return spokei_span(NULL, 0);
-	if (error == SPOKE_EUNAVAILABLE && caller->directory)
-		text = reason_of(caller);
+	if ((error == SPOKE_EUNAVAILABLE || error == SPOKE_ENOPROVIDER) && caller->directory)
+		text = reason_of(caller, error);
 	else if (error == SPOKE_ELIMIT || error == SPOKE_ETOOLARGE)
 		text = spoke_engine_why(caller->engine);
 	return spokei_span(text, text ? strlen(text) : 0);

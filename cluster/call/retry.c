@@ -172,10 +172,10 @@ static void note_ended(struct spokei_retry_state *retry, const struct spokei_out
 }
 
 /* Keeps why no endpoint can take the call now. */
-static void note_reason(struct spokei_retry_state *retry)
+static void note_reason(struct spokei_retry_state *retry, int error)
 {
 	retry->ending.text_len = keep(retry->ending.text,
-				      spokei_limits_text(retry->call->method, SPOKE_EUNAVAILABLE));
+				      spokei_limits_text(retry->call->method, error));
 }
 
 void spokei_ticket_look(const struct spokei_retry_state *retry, uint64_t now_ns,
@@ -337,7 +337,7 @@ static void wait_paused(struct spokei_retry_state *retry, uint64_t pause_ns)
 static void wait_unready(struct spokei_retry_state *retry)
 {
 	spokei_call_move(&retry->state, SPOKEI_CALL_UNREADY);
-	if (retry->bound)
+	if (retry->bound || caller_of(retry)->directory->routes)
 		caller_of(retry)->directory->awaited = true;
 	spokei_list_append(&caller_of(retry)->retry.unready, &retry->of_retry);
 	schedule_wait_later(retry);
@@ -487,14 +487,16 @@ static struct spoke_policy_history history_of(const struct spokei_retry_state *r
 		.growing = settings->growing,
 		.period_ns = period_of(retry),
 	};
+	struct spokei_view *view;
 
 	if (SPOKEI_UNLIKELY(settings->hedge_ns && is_free(retry)))
 		history.hedge_ns = spokei_hedge_after(&retry->call->method->hedge,
 						      settings->hedge_ns);
 	if (settings->growing && policy->repeats)
 		history.dice = random_number(retry);
-	spokei_directory_count(caller_of(retry)->directory, retry->tried, retry->tried_count,
-			       &history.able, &history.fresh);
+	if (spokei_call_view(retry->call->method, &retry->args, &view) == SPOKE_OK)
+		spokei_directory_count(caller_of(retry)->directory, view, retry->tried,
+				       retry->tried_count, &history.able, &history.fresh);
 	/* An instance that has refused a repeat would do so again at once. */
 	if (SPOKEI_UNLIKELY(retry->bound)) {
 		history.able = 1;
@@ -675,9 +677,12 @@ static uint64_t count_further(const struct spokei_retry_state *retry, uint32_t b
 	const struct spoke_policy *policy = retry->args.policy;
 	uint64_t further = spokei_settings_retries(&method->settings, policy);
 	size_t listed = spokei_directory_listed(method->caller->directory);
+	struct spokei_view *view;
 
 	if (policy->attempts > SPOKE_ATTEMPTS_IN_TURN || policy->attempts == SPOKE_ATTEMPTS_ONE)
 		return 0;
+	if (spokei_call_view(method, &retry->args, &view) == SPOKE_OK && view)
+		listed = spokei_view_count(view);
 	if (policy->attempts == SPOKE_ATTEMPTS_IN_TURN && listed <= further)
 		further = listed > 0 ? listed - 1 : 0;
 	return further > begun ? further - begun : 0;
@@ -903,8 +908,9 @@ static enum sent send_some(struct spokei_retry_state *retry, uint32_t count)
 		retry->begun++;
 		if (outcome.error)
 			note_ended(retry, &outcome, fate_of(outcome.error, false));
-		if (outcome.error == SPOKE_EUNAVAILABLE && !retry->bound)
-			note_reason(retry);
+		if ((outcome.error == SPOKE_EUNAVAILABLE || outcome.error == SPOKE_ENOPROVIDER) &&
+		    !retry->bound)
+			note_reason(retry, outcome.error);
 		/* A limit of this side is the same for all endpoints. */
 		if (outcome.error == SPOKE_ELIMIT && retry->open == 0 &&
 		    !retry->args.policy->repeats)
@@ -1265,7 +1271,7 @@ static void call_due(struct spokei_retry_state *retry, int error)
 	else if (answer_left(retry) == 0 && retry->bound && !spokei_retry_state_is_deferred(retry))
 		spokei_call_end_later(call, SPOKE_TICKET_EXPIRED, retry->ending.error);
 	else if (answer_left(retry) == 0 && retry->was_unready) {
-		note_reason(retry);
+		note_reason(retry, SPOKE_EUNAVAILABLE);
 		spokei_call_end_later(call, SPOKE_TICKET_EXPIRED, SPOKE_ETIMEOUT_UNSENT);
 	} else if (answer_left(retry) == 0)
 		spokei_call_end_later(call, SPOKE_TICKET_EXPIRED, SPOKE_ETIMEOUT);

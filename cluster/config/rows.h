@@ -165,6 +165,9 @@ SETTING(ENDPOINTS_MAX, "endpoints.max", COUNT, CONSUMER,
 SETTING(CONNECTIONS, "connections", COUNT, CONSUMER, "connections to each provider",
 	RANGE(1, 16), PRESET(1),
 	FIELDS(AT(CONSUMER, connections), AT(DIRECTORY, connections)))
+SETTING(TAG_FORCE, "tag.force", BOOL, CONSUMER,
+	"calls with a tag fail where no provider has it, instead of going to those without a tag",
+	LIVE, RANGE(0, 1))
 SETTING(LAZY, "lazy", BOOL, CONSUMER, "connect on the first call",
 	RANGE(0, 1),
 	FIELDS(AT(CONSUMER, lazy), AT(DIRECTORY, lazy)))
@@ -249,6 +252,10 @@ SETTING(ADVERTISE, "advertise", TEXT, PROVIDER, "host to publish in the registry
 SETTING(APPLICATION, "application", TEXT, BOTH, "name of the application, which registries show",
 	RANGE(1, TEXT_MAX), PRESET_TEXT("spoke"), OF_URLS,
 	FIELDS(AT(CONSUMER, application), AT(PROVIDER, application)))
+SETTING(TAG, "tag", TEXT, BOTH,
+	"tag of calls, which go to providers with it, else to those without any; that of a provider",
+	LIVE, RANGE(1, 63), OF_URLS,
+	FIELDS(AT(CONSUMER, tag), AT(PROVIDER, tag)))
 SETTING(WEIGHT, "weight", COUNT, PROVIDER, "weight for load balancing",
 	LIVE, RANGE(0, SPOKEI_WEIGHT_MAX), PRESET(100), OF_URLS, NONE_IN_CODE,
 	FIELDS(AT(PROVIDER, weight)))

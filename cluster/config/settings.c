@@ -155,11 +155,19 @@ static int read_other(const struct spoke_engine *engine,
 	return wrong == spokei_check_no_memory ? SPOKE_ENOMEM : SPOKE_EINVAL;
 }
 
+/* Finds a key by its name in a consumer's URL, or by the name that it has in Dubbo. */
+static enum spokei_key find_key(const char *name)
+{
+	if (strcmp(name, "dubbo.tag") == 0)
+		return SPOKEI_KEY_TAG;
+	return strcmp(name, "dubbo.force.tag") == 0 ? SPOKEI_KEY_TAG_FORCE : spokei_key_find(name);
+}
+
 static int read_parameter(const struct spoke_engine *engine,
 			  const struct spoke_url_parameter *parameter,
 			  struct spokei_key_values *values, char *why, size_t size)
 {
-	enum spokei_key key = spokei_key_find(parameter->key);
+	enum spokei_key key = find_key(parameter->key);
 	uint64_t number;
 	int error;
 
@@ -169,7 +177,7 @@ static int read_parameter(const struct spoke_engine *engine,
 			spokei_keys_put(values, key, number, SPOKEI_FROM_URL, 0);
 		return error;
 	}
-	if (spokei_keys_is_other(parameter->key))
+	if (key == SPOKEI_KEY_TAG || spokei_keys_is_other(parameter->key))
 		return read_other(engine, parameter, key, values, why, size);
 	key = key_of_method(parameter->key);
 	if (key != SPOKEI_KEYS)

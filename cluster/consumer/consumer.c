@@ -15,6 +15,7 @@
 #include "cluster/endpoints/directory.h"
 #include "cluster/endpoints/endpoint.h"
 #include "cluster/endpoints/info.h"
+#include "cluster/endpoints/routing.h"
 #include "cluster/filter/filter.h"
 #include "cluster/serve/request.h"
 #include "cluster/serve/routes.h"
@@ -486,6 +487,8 @@ static int consumer_new(struct spoke_engine *engine, const struct spoke_consumer
 		goto err_after_link;
 	spokei_directory_init(consumer->directory, consumer->link, &consumer->settings->directory,
 			      &directory_up, consumer);
+	spokei_routing_force(consumer->directory,
+			     consumer->caller->tag && consumer->caller->tag_force);
 	enrol(consumer);
 	error = add_endpoints(consumer, with);
 	if (error == 0)

@@ -8,6 +8,7 @@
 #include "cluster/config/places.h"
 #include "cluster/consumer/parts.h"
 #include "cluster/endpoints/directory.h"
+#include "cluster/endpoints/routing.h"
 #include "core/base/log.h"
 #include "core/engine/engine.h"
 
@@ -146,6 +147,8 @@ void spokei_consumer_limit(struct spoke_consumer *consumer)
 	spokei_settings_look(&consumer->settings->keys, &values);
 	consumer->caller->token_plain = values.of[SPOKEI_KEY_TOKEN_PLAIN] != 0;
 	consumer->caller->told_plain = false;
+	consumer->caller->tag = spokei_settings_text(&consumer->settings->keys, SPOKEI_KEY_TAG);
+	consumer->caller->tag_force = values.of[SPOKEI_KEY_TAG_FORCE] != 0;
 	spokei_caller_resize(consumer->caller, consumer->settings->limits.pending_max,
 			     spokei_keys_u32(&values, SPOKEI_KEY_FAILBACK_TASKS));
 	spokei_retry_queue_limit(&consumer->caller->retry, &values);
@@ -153,8 +156,12 @@ void spokei_consumer_limit(struct spoke_consumer *consumer)
 
 static void take(void *owner)
 {
+	const struct spoke_consumer *consumer = owner;
+
 	spokei_consumer_inherit(owner);
 	spokei_consumer_limit(owner);
+	spokei_routing_force(consumer->directory,
+			     consumer->caller->tag && consumer->caller->tag_force);
 }
 
 #define AT(member) offsetof(struct spokei_consumer_settings, member)

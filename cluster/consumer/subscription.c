@@ -12,21 +12,25 @@
 #include "cluster/discovery/provider_url.h"
 #include "cluster/endpoints/directory.h"
 #include "cluster/endpoints/listing.h"
+#include "cluster/endpoints/routing.h"
 #include "cluster/registry/urls.h"
 #include "core/engine/engine.h"
 
 #include <spoke/registry.h>
 
+#include <stdio.h>
+
 #define MS UINT64_C(1000000)
 #define APPLICATION "spoke" /* of a consumer without a name */
 
-#define FIRST_MAX 16u        /* texts of a list among which one of the service is looked for */
-#define APPLICATIONS_MAX 16u /* names of providers for which routers are looked for */
+#define FIRST_MAX 16u /* texts of a list among which one of the service is looked for */
 
-/* Kinds of routers; each is a bit of `routed`. */
+/* Kinds of rules of the provider's application. */
 static const char *const routers[] = {
-	SPOKE_REGISTRY_ROUTERS, SPOKEI_RULE_CONDITIONS, SPOKEI_RULE_TAGS,
-	SPOKEI_RULE_SCRIPTS,    SPOKEI_RULE_MESH,
+	SPOKEI_RULE_CONDITIONS,
+	SPOKEI_RULE_TAGS,
+	SPOKEI_RULE_SCRIPTS,
+	SPOKEI_RULE_MESH,
 };
 #define ROUTERS_COUNT (sizeof(routers) / sizeof(routers[0]))
 
@@ -84,32 +88,88 @@ static void tell_empty(struct spokei_subscription *subscription, size_t count)
 		     "registry: %s has no providers", subscription->of.service);
 }
 
-/* Looks for routers of the application of the first provider, as Java does. Names come from the
+/* Has the directory use the rule of a source; NULL: none. */
+static void use_route(struct spokei_subscription *subscription, enum spokei_route_source source,
+		      struct spokei_route_rule *rule, const char *key, const char *category)
+{
+	struct spoke_consumer *consumer = subscription->consumer;
+	char name[2 * SPOKEI_RULE_WHY];
+
+	if (rule == consumer->directory->routing->rules.of[source])
+		return;
+	(void)snprintf(name, sizeof(name), "%s%s%s", *key ? "config/dubbo/" : "", key, category);
+	spokei_event(consumer->engine, SPOKE_OK, "registry: %s %s calls of %s", name,
+		     rule ? "routes" : "no longer routes", subscription->of.service);
+	spokei_routing_set(consumer->directory, source, rule, name);
+}
+
+/* Has the directory use the rules of the application of the first provider. */
+static void use_first(struct spokei_subscription *subscription,
+		      struct spokei_routed_application *first)
+{
+	const char *name = first ? first->name : "";
+
+	subscription->first = first;
+	use_route(subscription, SPOKEI_ROUTE_TAGS, first ? first->tags : NULL, name,
+		  SPOKEI_RULE_TAGS);
+	use_route(subscription, SPOKEI_ROUTE_PROVIDER, first ? first->conditions : NULL, name,
+		  SPOKEI_RULE_CONDITIONS);
+}
+
+static struct spokei_routed_application *find_application(struct spokei_subscription *subscription,
+							  const char *name)
+{
+	for (unsigned i = 0; i < subscription->application_count; i++)
+		if (strcmp(subscription->applications[i].name, name) == 0)
+			return &subscription->applications[i];
+	return NULL;
+}
+
+/* Returns a new application; NULL: there are too many. */
+static struct spokei_routed_application *add_application(struct spokei_subscription *subscription,
+							 const char *name)
+{
+	struct spokei_routed_application *application;
+	int error = SPOKE_OK;
+
+	if (subscription->application_count == SPOKEI_ROUTED_APPLICATIONS) {
+		if (!subscription->too_many) {
+			spokei_event(subscription->consumer->engine, SPOKE_ELIMIT,
+				     "registry: providers of %s have had %u application names; "
+				     "routers of further ones are not looked for until a restart",
+				     subscription->of.service, SPOKEI_ROUTED_APPLICATIONS);
+		}
+		subscription->too_many = true;
+		return NULL;
+	}
+	application = &subscription->applications[subscription->application_count++];
+	(void)snprintf(application->name, sizeof(application->name), "%s", name);
+	for (size_t i = 0; i < ROUTERS_COUNT && error == 0; i++)
+		error = spokei_keeper_subscribe(subscription->keeper, application->name,
+						routers[i]);
+	return application;
+}
+
+/* Looks for rules of the application of the first provider, as Java does. Names come from the
  * registry, so only those are used that are names. */
 static void watch_routers(struct spokei_subscription *subscription, const struct spoke_url *first)
 {
 	const char *name = spoke_url_get(first, "application");
+	struct spokei_routed_application *application;
 	size_t len = name ? strlen(name) : 0;
-	int error = SPOKE_OK;
 
-	if (len == 0 || len >= sizeof(subscription->application) ||
-	    strcmp(name, subscription->application) == 0 || subscription->keeper == NULL ||
-	    !spokei_keeper_has_categories(subscription->keeper) ||
-	    strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") !=
-		    len)
+	if (subscription->keeper == NULL || !spokei_keeper_has_categories(subscription->keeper))
 		return;
-	memcpy(subscription->application, name, len + 1);
-	if (++subscription->applications > APPLICATIONS_MAX) {
-		if (subscription->applications == APPLICATIONS_MAX + 1) {
-			spokei_event(subscription->consumer->engine, SPOKE_ELIMIT,
-				     "registry: providers of %s have had %u application names; "
-				     "routers of further ones are not looked for until a restart",
-				     subscription->of.service, APPLICATIONS_MAX);
-		}
+	if (len == 0 || len >= sizeof(application->name) ||
+	    strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") !=
+		    len) {
+		use_first(subscription, NULL);
 		return;
 	}
-	for (size_t i = 1; i < ROUTERS_COUNT && error == 0; i++)
-		error = spokei_keeper_subscribe(subscription->keeper, name, routers[i]);
+	application = find_application(subscription, name);
+	if (application == NULL)
+		application = add_application(subscription, name);
+	use_first(subscription, application);
 }
 
 /* Finds the first provider of the service among the first texts. Returns whether there is one. */
@@ -165,26 +225,92 @@ int spokei_subscription_edit(const struct spokei_subscription *subscription,
 
 /* --- rules */
 
-/* Logs each kind of routers once. Returns whether the category is one of routers. */
-static bool tell_routers(struct spokei_subscription *subscription, const char *service,
-			 const char *category, size_t count)
+/* Replaces a rule that the directory may use. */
+static void replace_route(struct spokei_subscription *subscription, struct spokei_route_rule **at,
+			  struct spokei_route_rule *rule, const char *key, const char *category)
 {
-	bool rule = spokei_urls_are_rule(category);
-	size_t kind = 0;
+	struct spokei_route_rule *former = *at;
 
-	while (kind < ROUTERS_COUNT && strcmp(category, routers[kind]) != 0)
-		kind++;
-	if (kind == ROUTERS_COUNT)
-		return false;
-	if (count > 0 && !(subscription->routed & 1u << kind)) {
-		subscription->routed |= 1u << kind;
-		spokei_event(subscription->consumer->engine, SPOKE_EUNSUPPORTED,
-			     "registry: %zu routers of %s ignored, at %s%s%s; spoke has no routing "
-			     "rules",
-			     count, subscription->of.service, rule ? "config/dubbo/" : "",
-			     rule ? service : "", category);
+	/* Registries repeat texts that have not changed. */
+	if (former && rule && former->print == rule->print) {
+		spokei_route_free(rule);
+		return;
 	}
-	return true;
+	*at = rule;
+	use_first(subscription, subscription->first);
+	for (unsigned i = 0; i < SPOKEI_ROUTE_SOURCES; i++)
+		if (at == &subscription->routes[i])
+			use_route(subscription, (enum spokei_route_source)i, rule, key, category);
+	spokei_route_free(former);
+}
+
+/* Reads the routers of the service, as URLs. Without memory the last ones stay. */
+static void take_routers(struct spokei_subscription *subscription, struct spokei_url_list *list)
+{
+	const struct spokei_override_of *of = &subscription->of;
+	const struct spokei_wanted wanted = { of->service, of->version, of->group };
+	struct spoke_engine *engine = subscription->consumer->engine;
+	struct spokei_route_rule *rule;
+	size_t others;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		struct spoke_url url = list->urls[i];
+
+		if (!spokei_provider_url_concerns(&url, &wanted))
+			continue;
+		list->urls[i] = list->urls[kept];
+		list->urls[kept++] = url;
+	}
+	if (spokei_route_read_urls(engine->env, list->urls, kept, &rule, &others))
+		return;
+	if (others > 0 && subscription->others_routed != others) {
+		spokei_event(engine, SPOKE_EUNSUPPORTED,
+			     "registry: %zu routers of %s ignored; they are no conditions, or not "
+			     "understood",
+			     others, of->service);
+	}
+	subscription->others_routed = others;
+	replace_route(subscription, &subscription->routes[SPOKEI_ROUTE_URLS], rule, "",
+		      SPOKE_REGISTRY_ROUTERS);
+}
+
+/* Finds where a rule with this key is kept. Returns NULL if it is none of ours. */
+static struct spokei_route_rule **find_route(struct spokei_subscription *subscription,
+					     const char *key, const char *category)
+{
+	struct spokei_routed_application *application = find_application(subscription, key);
+
+	if (strcmp(category, SPOKEI_RULE_TAGS) == 0)
+		return application ? &application->tags : NULL;
+	if (strcmp(category, SPOKEI_RULE_CONDITIONS) != 0)
+		return NULL;
+	/* The rule of the consumer's own application is not applied as the provider's, too. */
+	if (strcmp(key, subscription->of.application) == 0)
+		return &subscription->routes[SPOKEI_ROUTE_APPLICATION];
+	return application ? &application->conditions : &subscription->routes[SPOKEI_ROUTE_SERVICE];
+}
+
+static void subscription_route(void *arg, const char *key, const char *category,
+			       struct spokei_route_rule **rule)
+{
+	struct spokei_subscription *subscription = arg;
+	struct spokei_route_rule **at = find_route(subscription, key, category);
+	struct spokei_route_rule *taken = NULL;
+
+	if (*rule && (*rule)->unsupported) {
+		if (subscription->unsupported != (*rule)->unsupported) {
+			spokei_event(subscription->consumer->engine, SPOKE_EUNSUPPORTED,
+				     "registry: rule config/dubbo/%s%s ignored: %s", key, category,
+				     (*rule)->unsupported);
+		}
+		subscription->unsupported = (*rule)->unsupported;
+	} else if (at) {
+		taken = *rule;
+		*rule = NULL;
+	}
+	if (at)
+		replace_route(subscription, at, taken, key, category);
 }
 
 static enum spokei_override_source source_of(const struct spokei_subscription *subscription,
@@ -221,8 +347,10 @@ static void subscription_rules(void *arg, const char *service, const char *categ
 	if (subscription->instances &&
 	    spokei_instances_take(subscription->instances, service, category, list))
 		return;
-	if (tell_routers(subscription, service, category, list->count))
+	if (strcmp(category, SPOKE_REGISTRY_ROUTERS) == 0) {
+		take_routers(subscription, list);
 		return;
+	}
 	source = source_of(subscription, service, category);
 	former = &subscription->rules.of[source];
 	tell_others(subscription, source, spokei_override_choose(&subscription->of, list));
@@ -236,12 +364,6 @@ static void subscription_rules(void *arg, const char *service, const char *categ
 	spokei_url_list_init(list, subscription->consumer->engine->env);
 	note_ruled(subscription->consumer, &subscription->rules);
 	spokei_directory_reread(subscription->consumer->directory);
-}
-
-static void subscription_route(void *arg, const char *key, const char *category,
-			       struct spokei_route_rule **rule)
-{
-	(void)tell_routers(arg, key, category, *rule ? 1 : 0);
 }
 
 /* --- begin and end */
@@ -271,7 +393,47 @@ static int publish(struct spokei_subscription *subscription, struct spokei_keepe
 	return error;
 }
 
-/* Requests the rules of a key: settings, and routers, which are logged. */
+/* Gives the directory the URL with which rules compare calls: that which is published, with the
+ * parameters of the consumer's own URL. */
+static int show_own(struct spokei_subscription *subscription)
+{
+	const struct spoke_env *env = subscription->consumer->engine->env;
+	const struct spoke_url *given = &subscription->consumer->settings->url;
+	const struct spokei_override_of *of = &subscription->of;
+	struct spoke_url_parameter parameters[SPOKE_URL_PARAMETERS_MAX] = {
+		{ "application", of->application },
+		{ "interface", of->service },
+		{ "side", "consumer" },
+		{ "version", of->version },
+		{ "group", of->group },
+	};
+	struct spoke_url url = { .scheme = "consumer",
+				 .host = "0.0.0.0",
+				 .path = of->service,
+				 .port = -1,
+				 .parameters = parameters,
+				 .parameter_count = 5 };
+	struct spokei_buffer text;
+	int error;
+
+	for (unsigned i = 0; i < given->parameter_count; i++)
+		if (spoke_url_get(&url, given->parameters[i].key) == NULL &&
+		    url.parameter_count < SPOKE_URL_PARAMETERS_MAX)
+			parameters[url.parameter_count++] = given->parameters[i];
+	spokei_buffer_init(&text, env, SIZE_MAX);
+	error = spokei_urls_put(&text, &url);
+	if (error == 0)
+		error = spoke_url_parse(env, (const char *)spokei_buffer_data(&text),
+					spokei_buffer_len(&text) - 1, &url, NULL);
+	spokei_buffer_fini(&text);
+	if (error)
+		return error;
+	error = spokei_routing_own(subscription->consumer->directory, &url);
+	spoke_url_fini(&url);
+	return error;
+}
+
+/* Requests the rules of a key. */
 static int watch_rules(struct spokei_keeper *keeper, const char *key)
 {
 	int error = spokei_keeper_subscribe(keeper, key, SPOKEI_RULE_CONFIGURATORS);
@@ -288,7 +450,9 @@ static int ask(struct spokei_subscription *subscription, struct spokei_keeper *k
 
 	if (error || !spokei_keeper_has_categories(keeper))
 		return error;
-	error = spokei_keeper_subscribe(keeper, of->service, SPOKE_REGISTRY_CONFIGURATORS);
+	error = show_own(subscription);
+	if (error == 0)
+		error = spokei_keeper_subscribe(keeper, of->service, SPOKE_REGISTRY_CONFIGURATORS);
 	if (error == 0)
 		error = spokei_keeper_subscribe(keeper, of->service, SPOKE_REGISTRY_ROUTERS);
 	if (error == 0)
@@ -362,6 +526,16 @@ void spokei_subscription_end(struct spokei_subscription *subscription)
 	spokei_instances_free(subscription->instances);
 	subscription->instances = NULL;
 	spokei_keeper_free(keeper);
-	if (subscription->consumer)
-		spokei_overrides_fini(&subscription->rules);
+	if (subscription->consumer == NULL)
+		return;
+	spokei_overrides_fini(&subscription->rules);
+	for (unsigned i = 0; i < SPOKEI_ROUTE_SOURCES; i++) {
+		spokei_routing_set(subscription->consumer->directory, (enum spokei_route_source)i,
+				   NULL, "");
+		spokei_route_free(subscription->routes[i]);
+	}
+	for (unsigned i = 0; i < subscription->application_count; i++) {
+		spokei_route_free(subscription->applications[i].tags);
+		spokei_route_free(subscription->applications[i].conditions);
+	}
 }

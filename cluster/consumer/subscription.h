@@ -8,12 +8,15 @@
 #define SPOKEI_CLUSTER_CONSUMER_SUBSCRIPTION_H
 
 #include "cluster/discovery/override.h"
+#include "cluster/route/router.h"
 
 #include <stddef.h>
 
 struct spoke_consumer;
 struct spokei_instances;
 struct spokei_keeper;
+
+#define SPOKEI_ROUTED_APPLICATIONS 16u /* names of providers for which rules are looked for */
 
 /* Zero-initialised: not begun. */
 struct spokei_subscription {
@@ -24,10 +27,19 @@ struct spokei_subscription {
 	struct spokei_override_of of;           /* the consumer */
 	struct spokei_overrides rules;          /* those that apply to it */
 	size_t others[SPOKEI_OVERRIDE_SOURCES]; /* rules that do not apply */
-	char application[129]; /* the name of providers for which routers were looked for last */
-	unsigned applications; /* such names so far */
-	unsigned routed;       /* kinds of routers that were logged, a bit each */
-	bool empty;            /* an empty list was logged */
+	/* Applications of first providers so far, and their rules. */
+	struct spokei_routed_application {
+		char name[129];
+		struct spokei_route_rule *tags; /* NULL: none, as below */
+		struct spokei_route_rule *conditions;
+	} applications[SPOKEI_ROUTED_APPLICATIONS];
+	unsigned application_count;
+	struct spokei_routed_application *first; /* that of the present list; NULL: none */
+	struct spokei_route_rule *routes[SPOKEI_ROUTE_SOURCES]; /* the other ones */
+	size_t others_routed;    /* routers that are not understood */
+	const char *unsupported; /* why a rule was ignored last; NULL: none was */
+	bool too_many;           /* a further application was logged */
+	bool empty;              /* an empty list was logged */
 };
 
 /* Subscribes to the providers of the service of a consumer. Returns 0, ENOMEM, ELIMIT, or an error

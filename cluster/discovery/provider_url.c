@@ -8,6 +8,7 @@
 #include "cluster/config/keys.h"
 #include "cluster/config/places.h"
 #include "cluster/registry/urls.h"
+#include "cluster/route/router.h"
 #include "core/engine/engine.h"
 #include "core/text/option.h"
 #include "transport/connect/place.h"
@@ -64,6 +65,7 @@ int spokei_provider_url_format(const struct spokei_provider_parts *parts, struct
 		{ "anyhost", "false" },
 		{ "application", parts->application },
 		{ "dubbo", "2.0.2" },
+		{ SPOKEI_ROUTE_TAG_KEY, parts->tag ? parts->tag : "" },
 		{ "dynamic", "true" },
 		{ "generic", "false" },
 		{ "group", parts->group },
@@ -404,6 +406,7 @@ int spokei_provider_url_parse(struct spoke_engine *engine, const struct spoke_ur
 	ret->local = read_local(engine, url, host_id);
 	ret->admin = read_admin(url);
 	ret->application = spokei_urls_value(url, "application");
+	ret->tag = spokei_urls_value(url, SPOKEI_ROUTE_TAG_KEY);
 	ret->weight = (uint32_t)read_number(engine, url,
 					    &spokei_key_row(SPOKEI_KEY_WEIGHT)->option);
 	ret->warmup_ms = read_number(engine, url, &spokei_key_row(SPOKEI_KEY_WARMUP)->option) / MS;

@@ -36,6 +36,7 @@ struct spokei_provider_parts {
 	uint64_t host_id;
 	const char *admin; /* address of the process's admin page; "": none */
 	const char *application;
+	const char *tag;   /* "": none */
 	const char *token; /* to be sent with each request; "": none */
 	uint32_t weight;
 	uint64_t warmup_ms;    /* 0: none */
@@ -76,6 +77,7 @@ struct spokei_provider_url {
 	uint64_t timestamp_ms;   /* start of the provider, since 1970; 0: long ago */
 	const char *admin;       /* address of the admin page, in the URL; "": none */
 	const char *application; /* name of the application, in the URL; "": none */
+	const char *tag;         /* only calls with it are for the provider, in the URL; "": none */
 };
 
 /* The service that a directory needs. */

@@ -159,6 +159,7 @@ static void set_able(struct spokei_candidates *candidates, size_t place)
 
 void spokei_candidates_rank(struct spokei_candidates *candidates, size_t place, uint8_t rank)
 {
+	candidates->regraded += rank != candidates->ranks[place];
 	candidates->ranked[candidates->ranks[place]]--;
 	candidates->ranked[rank]++;
 	candidates->ranks[place] = rank;
@@ -171,6 +172,8 @@ void spokei_candidates_grade(struct spokei_candidates *candidates)
 
 	while (best < SPOKEI_RANK_NONE && candidates->ranked[best] == 0)
 		best++;
+	candidates->usable = candidates->shown.count - candidates->ranked[SPOKEI_RANK_FULL] -
+			     candidates->ranked[SPOKEI_RANK_NONE];
 	if (best == candidates->best)
 		return;
 	candidates->best = best;

@@ -40,6 +40,8 @@ struct spokei_candidates {
 	size_t room;                 /* capacity */
 	size_t home_room;            /* a power of two, at least `room` */
 	size_t ranked[SPOKEI_RANKS]; /* places of each rank */
+	size_t usable;               /* places that can take a call */
+	uint64_t regraded;           /* changes of ranks, ever */
 	uint8_t best;                /* rank of the able places */
 	bool differs;                /* the version of the changes is to be counted up */
 };
@@ -60,7 +62,7 @@ struct spokei_endpoint *spokei_candidates_remove(struct spokei_candidates *candi
 /* Sets the rank of a place. */
 void spokei_candidates_rank(struct spokei_candidates *candidates, size_t place, uint8_t rank);
 
-/* Determines the best rank, and the able places, after ranks have changed. */
+/* Determines the best rank, and the able and usable places, after ranks have changed. */
 void spokei_candidates_grade(struct spokei_candidates *candidates);
 
 /* The figures of a place have changed. Balancers look at all places of a few. */

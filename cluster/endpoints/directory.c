@@ -6,6 +6,7 @@
 #include "cluster/discovery/provider_url.h"
 #include "cluster/endpoints/info.h"
 #include "cluster/endpoints/listing.h"
+#include "cluster/endpoints/routing.h"
 #include "core/engine/engine.h"
 #include "transport/conn/link.h"
 #include "transport/stream/stream.h"
@@ -79,10 +80,18 @@ static void relisted(struct spokei_directory *directory)
 {
 	const struct spokei_candidates *candidates = &directory->candidates;
 
-	directory->sole = candidates->shown.count == 1 && directory->settings.connections == 1
+	directory->sole = candidates->shown.count == 1 && directory->settings.connections == 1 &&
+					  !directory->routes
 				  ? candidates->endpoints[0]
 				  : NULL;
 	refresh_soon(directory);
+}
+
+void spokei_directory_route(struct spokei_directory *directory, bool routes)
+{
+	directory->routes = routes;
+	if (!directory->ended)
+		relisted(directory);
 }
 
 int spokei_directory_make(struct spokei_directory *directory,
@@ -111,6 +120,7 @@ int spokei_directory_add(struct spokei_directory *directory, struct spokei_endpo
 	if (error)
 		return error;
 	spokei_candidates_add(candidates, endpoint);
+	spokei_routing_listed(endpoint, true);
 	spokei_directory_note(endpoint);
 	relisted(directory);
 	return SPOKE_OK;
@@ -121,6 +131,8 @@ static void unlist(struct spokei_endpoint *endpoint)
 {
 	struct spokei_candidates *candidates = &endpoint->directory->candidates;
 	struct spokei_endpoint *moved = spokei_candidates_remove(candidates, endpoint);
+
+	spokei_routing_listed(endpoint, false);
 
 	if (endpoint->news.next)
 		spokei_list_remove(&endpoint->news);
@@ -164,7 +176,8 @@ static int add_fixed(struct spokei_directory *directory, const struct spoke_url 
 
 	if (error)
 		return error;
-	provider.heartbeat_ns = 0; /* in the consumer's own URLs it is the consumer's */
+	provider.heartbeat_ns = 0; /* in the consumer's own URLs these are the consumer's */
+	provider.tag = "";
 	error = spokei_directory_make(directory, &provider, &endpoint);
 	if (error)
 		return error;
@@ -248,7 +261,7 @@ static void tell_able(struct spokei_task *task)
 	uint32_t able;
 	uint32_t fresh;
 
-	spokei_directory_count(directory, NULL, 0, &able, &fresh);
+	spokei_directory_count(directory, NULL, NULL, 0, &able, &fresh);
 	directory->awaited = false;
 	if ((awaited || !directory->barren) && directory->up->able)
 		directory->up->able(directory->up_arg);
@@ -268,6 +281,7 @@ void spokei_directory_init(struct spokei_directory *directory, struct spokei_lin
 		.candidates = { .best = SPOKEI_RANK_NONE, .changes.version = 1 },
 		.stale = true,
 		.all = true,
+		.rerouted = 1,
 		.check = { .run = tell_able },
 	};
 	set(directory, settings);
@@ -286,6 +300,7 @@ void spokei_directory_fini(struct spokei_directory *directory)
 		spokei_list_remove(node);
 		spokei_endpoint_free(spoke_container_of(node, struct spokei_endpoint, node));
 	}
+	spokei_routing_fini(directory);
 	spokei_candidates_fini(directory->engine->env, &directory->candidates);
 }
 

@@ -20,6 +20,8 @@
 struct spoke_url;
 struct spokei_listing;
 struct spokei_provider_url;
+struct spokei_routing;
+struct spokei_view;
 
 struct spokei_directory_up {
 	/* Link events for users. May end the directory. */
@@ -44,16 +46,16 @@ struct spokei_means {
 
 struct spokei_directory {
 	struct spoke_engine *engine;
-	struct spokei_endpoint
-		*sole;    /* the only listed endpoint, if it has one connection; else NULL */
-	uint64_t look_ns; /* next change by time: all are looked at again from then on */
-	uint64_t next_ns; /* next one of those that were looked at since */
-	struct spokei_means means;      /* of the last round, for eject.latency ... */
+	/* The only listed endpoint, if it has one connection, and no rule or tag decides; else NULL
+	 */
+	struct spokei_endpoint *sole;
+	uint64_t look_ns;          /* next change by time: all are looked at again from then on */
+	uint64_t next_ns;          /* next one of those that were looked at since */
+	struct spokei_means means; /* of the last round, for eject.latency ... */
 	struct spokei_means next_means; /* ... and of the present one */
 	size_t look_at;                 /* next place to be looked at; 0: all were */
 	uint64_t dice;                  /* state of its random numbers */
 	size_t turn;                    /* next place in turn, without a balancer */
-	size_t usable;                  /* places that can take a call */
 	bool stale;                     /* there are `news`, or `all` is true */
 	bool all;           /* all endpoints are to be looked at before the next choice */
 	bool barren;        /* no connected endpoint could take a call at the last refresh */
@@ -62,9 +64,14 @@ struct spokei_directory {
 	bool ended;
 	bool named;   /* an endpoint has told its instance */
 	bool awaited; /* able() is to be called when a connection changes, once */
+	bool routes;  /* there are rules, or listed endpoints with a tag, or calls have one */
 	struct spokei_directory_settings settings;
 	struct spokei_candidates candidates;
 	struct spokei_link *link;
+	struct spokei_routing *routing; /* NULL: there is no view and no rule so far */
+	size_t tagged;                  /* listed endpoints with a tag */
+	bool forced;       /* calls have a tag of the consumer, and go nowhere without it */
+	uint64_t rerouted; /* changes of rules, tags and texts, from 1 on */
 	const struct spokei_directory_up *up;
 	void *up_arg;
 	struct spokei_listing *listing; /* NULL: no list of a registry yet */
@@ -83,6 +90,7 @@ struct spokei_ask {
 	const uint64_t *tried; /* ids of endpoints that are used only if no other can */
 	size_t tried_count;
 	uint64_t *sticky; /* in and out: id of the sticky endpoint, 0: none yet; may be NULL */
+	struct spokei_view *view; /* the endpoints that the call may go to; NULL: all */
 };
 
 /* Initialises a directory, which must not be moved afterwards. */
@@ -118,10 +126,14 @@ SPOKE_MUST_USE int spokei_directory_pick(struct spokei_directory *directory,
 					 struct spokei_endpoint **ret_endpoint,
 					 struct spokei_conn **ret_conn);
 
-/* Counts the endpoints that can take a call, of any grade, and those of them that were not
- * tried. */
-void spokei_directory_count(struct spokei_directory *directory, const uint64_t *tried,
-			    size_t tried_count, uint32_t *ret_able, uint32_t *ret_fresh);
+/* Counts the endpoints of a view (NULL: all) that can take a call, of any grade, and those of them
+ * that were not tried. */
+void spokei_directory_count(struct spokei_directory *directory, struct spokei_view *view,
+			    const uint64_t *tried, size_t tried_count, uint32_t *ret_able,
+			    uint32_t *ret_fresh);
+
+/* Returns the number of listed endpoints of a view. */
+size_t spokei_view_count(const struct spokei_view *view);
 
 /* Applies changed settings. */
 void spokei_directory_change(struct spokei_directory *directory,
@@ -139,6 +151,9 @@ const char *spokei_directory_reason(const struct spokei_directory *directory);
 
 /* The grade of a connection may have changed. May free the connector of its line. */
 void spokei_directory_changed(struct spokei_line *line);
+
+/* Rules or tags have begun to decide, or have ended. */
+void spokei_directory_route(struct spokei_directory *directory, bool routes);
 
 /* An endpoint has told its instance for the first time. */
 void spokei_directory_named(struct spokei_endpoint *endpoint);

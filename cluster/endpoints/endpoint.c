@@ -5,6 +5,7 @@
 #include "cluster/discovery/provider_url.h"
 #include "cluster/endpoints/directory.h"
 #include "cluster/endpoints/info.h"
+#include "cluster/endpoints/routing.h"
 #include "core/base/env.h"
 #include "core/engine/engine.h"
 #include "core/text/range.h"
@@ -246,6 +247,7 @@ bool spokei_endpoint_take(struct spokei_endpoint *endpoint,
 	(void)snprintf(endpoint->admin, sizeof(endpoint->admin), "%s", provider->admin);
 	(void)snprintf(endpoint->application, sizeof(endpoint->application), "%s",
 		       provider->application);
+	spokei_routing_tag(endpoint, provider->tag);
 	if (endpoint->weight == provider->weight && endpoint->warmup_ms == provider->warmup_ms &&
 	    endpoint->timestamp_ms == provider->timestamp_ms)
 		return false;
@@ -378,6 +380,7 @@ int spokei_endpoint_new(struct spokei_directory *directory,
 void spokei_endpoint_free(struct spokei_endpoint *endpoint)
 {
 	SPOKE_ASSERT(!is_busy(endpoint));
+	spoke_url_fini(&endpoint->url);
 	spokei_free(endpoint->engine->env, endpoint, 1, endpoint->size);
 }
 

@@ -11,8 +11,11 @@
 #include "core/engine/task.h"
 #include "transport/connect/connector.h"
 
+#include <spoke/url.h>
+
 #define SPOKEI_NOWHERE UINT32_MAX
 #define SPOKEI_ENDPOINT_APPLICATION 64u /* bytes that are kept, with the NUL */
+#define SPOKEI_ENDPOINT_TAG 64u         /* bytes of a tag, with the NUL */
 #define SPOKEI_ENDPOINT_ADMIN 64u       /* bytes of the admin page's address, with the NUL */
 
 struct spoke_engine;
@@ -63,6 +66,8 @@ struct spokei_endpoint {
 	const char *version;               /* "": none */
 	char admin[SPOKEI_ENDPOINT_ADMIN]; /* address of the admin page; "": none */
 	char application[SPOKEI_ENDPOINT_APPLICATION]; /* name of the application; "": none */
+	char tag[SPOKEI_ENDPOINT_TAG]; /* calls without this tag go elsewhere; "": none */
+	struct spoke_url url;          /* its text of the list, for rules; empty: not read yet */
 	size_t key_len;
 	size_t size; /* of this struct with lines and texts */
 	struct spoke_list node;

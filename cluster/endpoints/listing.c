@@ -2,6 +2,7 @@
 /* Applies the lists of a registry to a directory. */
 #include "cluster/endpoints/listing.h"
 #include "cluster/endpoints/directory.h"
+#include "cluster/endpoints/routing.h"
 
 #include "cluster/discovery/provider_url.h"
 #include "core/base/env.h"
@@ -431,6 +432,7 @@ static int renew_endpoint(struct spokei_listing *listing, struct spokei_endpoint
 
 	if (error)
 		return error;
+	spokei_routing_reread(endpoint);
 	error = spokei_provider_url_parse(directory->engine, &edited, listing->host_id, &provider);
 	if (error == SPOKE_OK && spokei_endpoint_fits(endpoint, &provider)) {
 		if (spokei_endpoint_take(endpoint, &provider))
@@ -660,6 +662,36 @@ static void go_on(struct spokei_directory *directory)
 		}
 		budget -= do_one(directory);
 	}
+}
+
+/* --- for rules */
+
+void spokei_listing_index(struct spokei_listing *listing)
+{
+	for (size_t i = 0; listing && i < listing->now.count; i++) {
+		const struct spokei_listed *entries = listing->now.entries;
+		struct spokei_endpoint *endpoint = entries[i].endpoint;
+
+		if (endpoint && (endpoint->entry >= listing->now.count ||
+				 entries[endpoint->entry].endpoint != endpoint ||
+				 entries[endpoint->entry].timestamp_ms <= entries[i].timestamp_ms))
+			endpoint->entry = (uint32_t)i;
+	}
+}
+
+const char *spokei_listing_text(const struct spokei_listing *listing,
+				const struct spokei_endpoint *endpoint)
+{
+	const size_t at = endpoint->entry;
+
+	if (listing == NULL)
+		return NULL;
+	if (at < listing->now.count && listing->now.entries[at].endpoint == endpoint)
+		return text_of(&listing->now, at);
+	/* A list that is being compared has the text in the one before, still. */
+	if (at < listing->before.count && listing->before.entries[at].endpoint == endpoint)
+		return text_of(&listing->before, at);
+	return NULL;
 }
 
 /* --- for the directory */

@@ -78,6 +78,13 @@ struct spokei_listing {
 	struct spoke_timer retry; /* of failed steps */
 };
 
+/* Has each endpoint know its newest text. */
+void spokei_listing_index(struct spokei_listing *listing);
+
+/* Returns that text; NULL: none is known, e.g. because the endpoint is about to be removed. */
+const char *spokei_listing_text(const struct spokei_listing *listing,
+				const struct spokei_endpoint *endpoint);
+
 /* Ends the application of a list, without changes of endpoints. NULL is fine, here and below. */
 void spokei_listing_end(struct spokei_listing *listing);
 void spokei_listing_free(struct spokei_listing *listing);

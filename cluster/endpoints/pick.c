@@ -3,6 +3,7 @@
 #include "cluster/endpoints/directory.h"
 
 #include "cluster/endpoints/listing.h"
+#include "cluster/endpoints/routing.h"
 #include "core/base/error.h"
 #include "core/base/mix.h"
 #include "core/engine/engine.h"
@@ -206,8 +207,6 @@ static void conclude(struct spokei_directory *directory)
 	struct spokei_candidates *candidates = &directory->candidates;
 
 	spokei_candidates_grade(candidates);
-	directory->usable = candidates->shown.count - candidates->ranked[SPOKEI_RANK_FULL] -
-			    candidates->ranked[SPOKEI_RANK_NONE];
 	if (directory->barren && is_connected(candidates->best))
 		spokei_run_soon(directory->engine, &directory->check);
 	directory->barren = !is_connected(candidates->best);
@@ -239,11 +238,12 @@ static inline void look(struct spokei_directory *directory)
 		look_again(directory);
 }
 
-static int refusal(const struct spokei_directory *directory)
+static int refusal(const struct spokei_directory *directory,
+		   const struct spokei_candidates *candidates)
 {
-	if (directory->candidates.shown.count == 0)
+	if (candidates->shown.count == 0)
 		return SPOKE_ENOPROVIDER;
-	if (directory->candidates.best != SPOKEI_RANK_FULL)
+	if (candidates->best != SPOKEI_RANK_FULL)
 		return SPOKE_EUNAVAILABLE;
 	return spokei_link_refused(directory->link, SPOKE_ELIMIT, SPOKEI_REFUSED_BY_ENDPOINTS);
 }
@@ -288,15 +288,22 @@ static bool was_tried(const uint64_t *tried, size_t tried_count, uint64_t id, si
 	return false;
 }
 
+/* Returns the candidates for a call. */
+static inline const struct spokei_candidates *field_of(const struct spokei_directory *directory,
+						       const struct spokei_ask *ask)
+{
+	return SPOKEI_UNLIKELY(ask->view) ? &ask->view->candidates : &directory->candidates;
+}
+
 /* Returns the best rank of untried places. */
 static uint8_t best_fresh(const struct spokei_directory *directory, const struct spokei_ask *ask)
 {
-	const struct spokei_candidates *candidates = &directory->candidates;
+	const struct spokei_candidates *candidates = field_of(directory, ask);
 	uint8_t best = SPOKEI_RANK_NONE;
 	size_t hint = 0;
 
 	if (ask->tried_count == 0)
-		return directory->candidates.best;
+		return candidates->best;
 	for (size_t i = 0; i < candidates->shown.count; i++)
 		if (!was_tried(ask->tried, ask->tried_count, candidates->ids[i], &hint) &&
 		    candidates->ranks[i] < best)
@@ -308,7 +315,7 @@ static uint8_t best_fresh(const struct spokei_directory *directory, const struct
 static size_t find(const struct spokei_directory *directory, const struct spokei_ask *ask,
 		   size_t from, uint8_t rank)
 {
-	const struct spokei_candidates *candidates = &directory->candidates;
+	const struct spokei_candidates *candidates = field_of(directory, ask);
 	size_t at = from < candidates->shown.count ? from : 0;
 	size_t hint = 0;
 
@@ -325,7 +332,7 @@ static size_t find(const struct spokei_directory *directory, const struct spokei
 static size_t find_listed(const struct spokei_directory *directory, const struct spokei_ask *ask,
 			  uint8_t rank)
 {
-	const struct spokei_candidates *candidates = &directory->candidates;
+	const struct spokei_candidates *candidates = field_of(directory, ask);
 	const struct spokei_listing *listing = directory->listing;
 	size_t hint = 0;
 
@@ -360,12 +367,15 @@ static size_t tell_tried(const struct spokei_directory *directory, const struct 
 static inline size_t ask_once(struct spokei_directory *directory, const struct spokei_ask *ask,
 			      struct spoke_balancer_choice *choice)
 {
-	const struct spokei_candidates *candidates = &directory->candidates;
+	const struct spokei_candidates *candidates = field_of(directory, ask);
+	struct spokei_balancer_state *state = ask->balancer_state;
 	size_t place;
 
 	choice->dice = dice_of(directory);
-	place = spokei_balancer_state_pick(ask->balancer_state, directory->engine->env,
-					   &candidates->shown, &candidates->changes, choice);
+	if (SPOKEI_UNLIKELY(ask->view))
+		state = spokei_view_state(ask->view, directory->engine->env, state->balancer);
+	place = spokei_balancer_state_pick(state, directory->engine->env, &candidates->shown,
+					   &candidates->changes, choice);
 	return SPOKEI_LIKELY(place < candidates->shown.count && candidates->able[place])
 		       ? place
 		       : SPOKE_NO_ENDPOINT;
@@ -374,7 +384,7 @@ static inline size_t ask_once(struct spokei_directory *directory, const struct s
 /* Asks the balancer. Returns an able, untried place or SPOKE_NO_ENDPOINT. */
 static size_t ask_balancer(struct spokei_directory *directory, const struct spokei_ask *ask)
 {
-	const struct spokei_candidates *candidates = &directory->candidates;
+	const struct spokei_candidates *candidates = field_of(directory, ask);
 	size_t places[TOLD_MAX];
 	struct spoke_balancer_choice choice = {
 		.now_ns = directory->engine->begin_ns,
@@ -397,7 +407,7 @@ static size_t ask_balancer(struct spokei_directory *directory, const struct spok
 
 static size_t stick(const struct spokei_directory *directory, const struct spokei_ask *ask)
 {
-	const struct spokei_candidates *candidates = &directory->candidates;
+	const struct spokei_candidates *candidates = field_of(directory, ask);
 	size_t hint = 0;
 	size_t place;
 
@@ -423,21 +433,22 @@ static size_t take_turn(struct spokei_directory *directory, const struct spokei_
 static SPOKEI_NOINLINE size_t prefer(struct spokei_directory *directory,
 				     const struct spokei_ask *ask)
 {
+	const struct spokei_candidates *candidates = field_of(directory, ask);
 	struct spokei_ask anew = *ask;
 	uint8_t rank = best_fresh(directory, ask);
 	size_t place = SPOKE_NO_ENDPOINT;
 
 	if (rank >= SPOKEI_RANK_FULL) {
-		rank = directory->candidates.best;
+		rank = candidates->best;
 		anew.tried_count = 0;
 	}
-	if (ask->sticky && rank == directory->candidates.best)
+	if (ask->sticky && rank == candidates->best)
 		place = stick(directory, &anew);
 	if (place != SPOKE_NO_ENDPOINT)
 		return place;
 	if (ask->balancer_state == NULL)
 		return find_listed(directory, &anew, rank);
-	if (ask->balancer_state->balancer && rank == directory->candidates.best)
+	if (ask->balancer_state->balancer && rank == candidates->best)
 		place = ask_balancer(directory, &anew);
 	return place != SPOKE_NO_ENDPOINT ? place : take_turn(directory, &anew, rank);
 }
@@ -450,7 +461,7 @@ static inline size_t choose(struct spokei_directory *directory, const struct spo
 	if (SPOKEI_UNLIKELY(ask->tried_count > 0 || ask->sticky))
 		return prefer(directory, ask);
 	if (SPOKEI_UNLIKELY(ask->balancer_state == NULL))
-		return find_listed(directory, ask, directory->candidates.best);
+		return find_listed(directory, ask, field_of(directory, ask)->best);
 	if (SPOKEI_LIKELY(ask->balancer_state->balancer)) {
 		struct spoke_balancer_choice choice = {
 			.now_ns = directory->engine->begin_ns,
@@ -462,7 +473,7 @@ static inline size_t choose(struct spokei_directory *directory, const struct spo
 	}
 	return SPOKEI_LIKELY(place != SPOKE_NO_ENDPOINT)
 		       ? place
-		       : take_turn(directory, ask, directory->candidates.best);
+		       : take_turn(directory, ask, field_of(directory, ask)->best);
 }
 
 /* --- result */
@@ -499,8 +510,10 @@ static inline int pick_once(struct spokei_directory *directory, const struct spo
 
 	*ret_conn = NULL;
 	look(directory);
-	if (SPOKEI_UNLIKELY(directory->usable == 0))
-		return refusal(directory);
+	if (SPOKEI_UNLIKELY(ask->view))
+		spokei_view_follow(ask->view, directory);
+	if (SPOKEI_UNLIKELY(field_of(directory, ask)->usable == 0))
+		return refusal(directory, field_of(directory, ask));
 	place = choose(directory, ask);
 	/* Otherwise a user's balancer has changed the list. */
 	if (SPOKEI_LIKELY(place != SPOKE_NO_ENDPOINT)) {
@@ -556,7 +569,7 @@ bool spokei_directory_full(struct spokei_endpoint *endpoint)
 	endpoint->full_ns = directory->engine->begin_ns + FULL_NS;
 	spokei_directory_note(endpoint);
 	look(directory);
-	return directory->usable > 0;
+	return directory->candidates.usable > 0;
 }
 
 /* Counts the tried endpoints that can take a call. An id may occur several times. */
@@ -575,15 +588,19 @@ static uint32_t count_tried(const struct spokei_candidates *candidates, const ui
 	return able;
 }
 
-void spokei_directory_count(struct spokei_directory *directory, const uint64_t *tried,
-			    size_t tried_count, uint32_t *ret_able, uint32_t *ret_fresh)
+void spokei_directory_count(struct spokei_directory *directory, struct spokei_view *view,
+			    const uint64_t *tried, size_t tried_count, uint32_t *ret_able,
+			    uint32_t *ret_fresh)
 {
-	const struct spokei_candidates *candidates = &directory->candidates;
+	const struct spokei_candidates *candidates = view ? &view->candidates
+							  : &directory->candidates;
 	uint32_t fresh = 0;
 	size_t hint = 0;
 
 	look(directory);
-	*ret_able = (uint32_t)directory->usable;
+	if (view)
+		spokei_view_follow(view, directory);
+	*ret_able = (uint32_t)candidates->usable;
 	*ret_fresh = *ret_able;
 	/* This runs for every call with several attempts, so it avoids a loop over all
 	 * endpoints. */

@@ -302,6 +302,7 @@ static int publish(struct spokei_registration *registration, const struct spokei
 	struct spokei_provider_parts parts = {
 		.admin = registration->admin,
 		.application = registration->application,
+		.tag = spokei_settings_text(&provider->settings->keys, SPOKEI_KEY_TAG),
 		.token = spokei_access_of(provider->access, service)->token,
 		.weight = registration->weight,
 		.warmup_ms = registration->warmup_ms,

@@ -3,6 +3,7 @@
 #include "cluster/route/router.h"
 
 #include "core/base/span.h"
+#include "timer/base.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -339,6 +340,7 @@ void spokei_route_draw_again(const struct spokei_route_rules *rules, uint16_t co
 	enum spokei_route_source source;
 	const struct spokei_route_condition *of = condition_at(rules, condition, &source);
 
+	SPOKE_ASSERT(of != NULL);
 	*tried |= 1u << (choice->of[condition] - 1);
 	choice->of[condition] = draw(rules->of[source], of, *tried, dice);
 }

@@ -3,6 +3,7 @@
 #include "cluster/route/rule.h"
 
 #include "core/base/env.h"
+#include "core/base/siphash.h"
 #include "core/base/span.h"
 #include "core/text/range.h"
 #include "core/text/yaml.h"
@@ -463,6 +464,14 @@ static bool read_tags(struct reader *reader, const struct spokei_yaml *root, boo
 
 /* --- whole rules */
 
+/* Returns a hash of a text, and of those before it. */
+static uint64_t hash(uint64_t before, const char *text)
+{
+	const uint64_t key[2] = { before, 0 };
+
+	return spokei_siphash(key, text, strlen(text));
+}
+
 /* Reads the values of YAML. Returns whether the rule is one that applies. */
 static bool read_root(struct reader *reader, const struct spokei_yaml *root, const char *category)
 {
@@ -498,6 +507,7 @@ static int read_values(const struct spoke_env *env, const char *category, const 
 		(void)snprintf(why, SPOKEI_RULE_WHY, "line %u: %s", syntax.line, syntax.text);
 	} else if (read_root(&reader, values, category)) {
 		*ret = reader.rule;
+		reader.rule->print = hash(0, text);
 		return SPOKE_OK;
 	} else if (reader.error) {
 		(void)snprintf(why, SPOKEI_RULE_WHY, "%s", reader.why);
@@ -558,13 +568,15 @@ static bool is_condition(const struct spoke_url *url)
 static bool read_url(struct reader *reader, const struct spoke_url *url)
 {
 	const char *rule = value_of(url, "rule");
+	const char *force = value_of(url, "force");
 	size_t size = strlen(rule) + 1;
 	char *text = reader->texts;
 
 	if (spoke_url_decode(rule, size - 1, text, size, NULL))
 		memcpy(text, rule, size);
 	reader->texts += size;
-	return read_condition(reader, text, strcmp(value_of(url, "force"), "true") == 0);
+	reader->rule->print = hash(hash(reader->rule->print, rule), force);
+	return read_condition(reader, text, strcmp(force, "true") == 0);
 }
 
 static long priority_of(const struct spoke_url *url)

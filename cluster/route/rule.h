@@ -58,6 +58,7 @@ struct spokei_route_tag {
 };
 
 struct spokei_route_rule {
+	uint64_t print;          /* a hash of the text: equal texts have the same */
 	const char *unsupported; /* the rule does not apply: why, as a sentence; NULL: it does */
 	bool force;              /* of tags */
 	uint32_t condition_count;

@@ -114,6 +114,41 @@ TEST(expired_session_is_replaced_with_the_same_listing)
 	end();
 }
 
+#define CONDITIONS "/dubbo/config/dubbo/" SERVICE "::.condition-router"
+
+/* Makes calls until they end like this. */
+static void call_until(int error)
+{
+	do {
+		unsigned before = ended;
+
+		zoorig_catch_up();
+		last_error = spoke_call(echo, (struct spoke_span){ NULL, 0 }, NULL, note_end, NULL,
+					NULL);
+		zoorig_until(last_error || ended == before + 1);
+		zoorig_turn();
+	} while (last_error != error);
+}
+
+TEST(rule_of_conditions_applies_until_it_is_removed)
+{
+	begin();
+	call();
+	(void)zoostranger_create("/dubbo/config", "", 0);
+	(void)zoostranger_create("/dubbo/config/dubbo", "", 0);
+	assert_int_equal(zoostranger_create(CONDITIONS, "{force: true, conditions: ['=> port=1']}",
+					    0),
+			 0);
+	call_until(SPOKE_ENOPROVIDER);
+	assert_int_equal(zoostranger_write(CONDITIONS, "conditions: ['=> port!=1']"), 0);
+	call_until(SPOKE_OK);
+	assert_int_equal(zoostranger_write(CONDITIONS, "conditions: ['method=echo =>']"), 0);
+	call_until(SPOKE_ENOPROVIDER);
+	assert_int_equal(zoostranger_delete(CONDITIONS), 0);
+	call_until(SPOKE_OK);
+	end();
+}
+
 TEST(removed_node_is_created_again)
 {
 	begin();

@@ -161,6 +161,11 @@ struct spoke_consumer_options {
 	/* The name of the application, "application": shown by registries that list consumers, and
 	 * sent with each request in Hessian 2, as Java does. NULL: "spoke", and it is not sent. */
 	const char *application;
+	/* "tag": calls go to providers with this tag; where there is none, to those without a tag.
+	 * It is sent as the attachment "dubbo.tag", with which a call sets its own; a call in a
+	 * handler has the tag of its request. NULL: none, and calls never go to a provider with a
+	 * tag. */
+	const char *tag;
 	uint32_t values_max; /* "values.max" in the body of a frame that is read, 4,194,304 */
 	/* "values.cycles": accept replies in which a Java object refers to a container around it.
 	 * Such a reference reads as nil. */

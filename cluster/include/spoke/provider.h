@@ -78,6 +78,7 @@ struct spoke_provider_options {
 	 * a wildcard. */
 	const char *advertise;
 	const char *application; /* display name; NULL: "spoke" */
+	const char *tag;         /* published; only calls with this tag come. NULL: none */
 	uint32_t weight;         /* for load balancing; 0: 100; SPOKE_NONE: weight 0, no calls */
 	/* The weight grows from 1 to its value during this time. 0: 10 minutes, as in Dubbo;
 	 * SPOKE_OFF: full weight at once. */

@@ -761,3 +761,81 @@ TEST(inner_call_is_part_of_the_trace)
 	chain_end();
 	spoke_tracer_free(tracer);
 }
+
+/* --- tag */
+
+static char attached[300]; /* attachments of the last request of the last process, as text */
+
+static void note_attachments(struct chain_node *node, struct spoke_request *request)
+{
+	(void)node;
+	(void)spoke_value_print(spoke_request_attachments(request), attached, sizeof(attached));
+	spoke_reply(request, (struct spoke_value){ NULL, 0 });
+}
+
+/* Has the first process call the second with the tag "gray". */
+static void call_gray(void)
+{
+	static const unsigned char gray[] = "\x81\xa9"
+					    "dubbo.tag\xa4gray";
+	const struct spoke_call_options options = { .attachments = { gray, sizeof(gray) - 1 } };
+
+	chain.last->handle = note_attachments;
+	assert_int_equal(spoke_call(chain.first->method, (struct spoke_span){ NULL, 0 }, &options,
+				    NULL, NULL, NULL),
+			 0);
+	chain_pass(50 * MS);
+}
+
+TEST(inner_call_has_the_tag_of_its_request)
+{
+	chain_begin(4, "timeout=3s");
+	call_gray();
+	assert_non_null(strstr(attached, "\"dubbo.tag\": \"gray\""));
+}
+
+/* Sets another tag, beside another attachment. */
+static void call_blue(struct chain_node *node, struct spoke_request *request)
+{
+	static const unsigned char blue[] = "\x82\xa1k\xa1v\xa9"
+					    "dubbo.tag\xa4"
+					    "blue";
+	const struct spoke_call_options options = { .attachments = { blue, sizeof(blue) - 1 } };
+
+	assert_int_equal(chain_call_next(node, request, &options), 0);
+}
+
+TEST(tag_of_an_inner_call_itself_counts_more)
+{
+	chain_begin(3, "timeout=3s&tag=red");
+	middle->handle = call_blue;
+	call_gray();
+	assert_non_null(strstr(attached, "\"dubbo.tag\": \"blue\""));
+	assert_null(strstr(attached, "gray"));
+	assert_non_null(strstr(attached, "\"k\": \"v\""));
+}
+
+static void call_with_key(struct chain_node *node, struct spoke_request *request)
+{
+	static const unsigned char key[] = "\x81\xa1k\xa1v";
+	const struct spoke_call_options options = { .attachments = { key, sizeof(key) - 1 } };
+
+	assert_int_equal(chain_call_next(node, request, &options), 0);
+}
+
+TEST(inherited_tag_stands_beside_other_attachments)
+{
+	chain_begin(3, "timeout=3s");
+	middle->handle = call_with_key;
+	call_gray();
+	assert_non_null(strstr(attached, "\"dubbo.tag\": \"gray\""));
+	assert_non_null(strstr(attached, "\"k\": \"v\""));
+}
+
+TEST(detached_call_has_no_tag)
+{
+	chain_begin(3, "timeout=3s");
+	middle->handle = call_detached;
+	call_gray();
+	assert_null(strstr(attached, "gray"));
+}

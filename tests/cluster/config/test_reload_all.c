@@ -175,6 +175,7 @@ static const struct {
 	{ SPOKEI_KEY_GROUP, "east" },
 	{ SPOKEI_KEY_ADVERTISE, "10.0.0.9" },
 	{ SPOKEI_KEY_APPLICATION, "shop" },
+	{ SPOKEI_KEY_TAG, "gray" },
 	{ SPOKEI_KEY_DEFAULT_SERVICE, "demo.B" },
 	{ SPOKEI_KEY_ACCESS_LOG, "true" },
 	{ SPOKEI_KEY_HTTP_ORIGINS, "https://c.example" },
@@ -504,6 +505,8 @@ static void see_consumer(const struct cast *cast, struct sight *sight)
 	SEE(FAILBACK_OVERFLOW, retry->drops_oldest);
 	SEE(TOKEN, print_of_text(shown->token));
 	SEE(TOKEN_PLAIN, consumer->caller->token_plain);
+	SEE(TAG, print_of_text(consumer->caller->tag));
+	SEE(TAG_FORCE, consumer->caller->tag_force);
 	SEE(AUTH, print_of_access(shown));
 	SEE(TLS, consumer->tls != NULL);
 	SEE(VERSION, print_of_text(consumer->directory->settings.version));
@@ -576,6 +579,7 @@ static void see_provider(const struct cast *cast, struct sight *sight)
 	SEE(DEDUPE_UNKNOWN, route->dedupe->runs_unknown);
 	SEE(DEDUPE_MAX, provider->dedupe->table.count_max);
 	SEE(DEDUPE_BYTES, provider->dedupe->table.bytes_max);
+	SEE(TAG, print_of_text(spokei_settings_text(&provider->settings->keys, SPOKEI_KEY_TAG)));
 	SEE(WEIGHT, provider->registration->weight);
 	SEE(WARMUP, provider->registration->warmup_ms * MS);
 	SEE(TOKEN, print_of(asked->tokens.digests, asked->tokens.count * SPOKEI_SHA256, 3));

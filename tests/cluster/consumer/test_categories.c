@@ -2,6 +2,8 @@
 /* Consumers at a registry with categories: they are published, and rules of operators apply. */
 #include "cluster/call/method.h"
 #include "cluster/consumer/parts.h"
+#include "cluster/endpoints/directory.h"
+#include "cluster/endpoints/routing.h"
 #include "tests/cluster/consumer/subscriptionrig.h"
 #include "tests/support/scene.h"
 #include "tests/support/test.h"
@@ -349,24 +351,156 @@ TEST(broken_rule_leaves_the_last_one_in_force)
 
 /* --- routers */
 
-TEST(routers_are_logged_once)
+#define CONDITIONS ECHO "::/.condition-router"
+#define TO(port) "{force: true, conditions: ['=> port=" port "']}"
+
+/* Makes calls, and checks which providers they have reached, a bit each. */
+static void expect(unsigned providers)
 {
-	start(1);
-	fakereg_add(ROUTERS, "condition://0.0.0.0/" ECHO "?category=routers&rule=a%3D%3Eb");
-	subscriptionrig_pass(SOON_NS);
-	fakereg_add(ROUTERS, "script://0.0.0.0/" ECHO "?category=routers");
-	subscriptionrig_pass(SOON_NS);
-	assert_int_equal(events("routers of " ECHO " ignored"), 1);
-	assert_int_equal(subscriptionrig_try_call(), 0);
+	unsigned reached = 0;
+
+	memset(subscriptionrig.served, 0, sizeof(subscriptionrig.served));
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(subscriptionrig_try_call(), providers ? 0 : SPOKE_ENOPROVIDER);
+	for (int i = 0; i < PROVIDERS; i++)
+		reached |= subscriptionrig.served[i] ? 1u << i : 0;
+	assert_int_equal(reached, providers);
 }
 
-TEST(router_rules_are_logged_once_with_their_path)
+TEST(rule_of_conditions_applies_until_it_is_removed)
+{
+	start(2);
+	expect(1 | 2);
+	replace_rule(CONDITIONS, NULL, TO("20880"));
+	expect(1);
+	replace_rule(CONDITIONS, TO("20880"), TO("20881"));
+	expect(2);
+	replace_rule(CONDITIONS, TO("20881"), TO("9"));
+	expect(0);
+	assert_non_null(strstr(spoke_engine_why(subscriptionrig.engines[CLIENT]),
+			       "config/dubbo/" ECHO "::.condition-router leaves no provider"));
+	replace_rule(CONDITIONS, TO("9"), NULL);
+	expect(1 | 2);
+	assert_int_equal(events("config/dubbo/" ECHO "::.condition-router routes"), 3);
+	assert_int_equal(events("config/dubbo/" ECHO "::.condition-router no longer routes"), 1);
+}
+
+TEST(broken_condition_leaves_the_last_rule_in_force)
+{
+	static const char broken[] = "conditions: [a==b]";
+
+	start(2);
+	replace_rule(CONDITIONS, NULL, TO("20880"));
+	replace_rule(CONDITIONS, TO("20880"), broken);
+	expect(1);
+	assert_int_equal(events("rule config/dubbo/" ECHO "::.condition-router ignored"), 1);
+	replace_rule(CONDITIONS, broken, NULL);
+	expect(1 | 2);
+}
+
+TEST(rule_of_a_later_version_is_none)
+{
+	static const char later[] = "{configVersion: v3.2, conditions: ['=>']}";
+
+	start(2);
+	replace_rule(CONDITIONS, NULL, TO("20880"));
+	replace_rule(CONDITIONS, TO("20880"), later);
+	expect(1 | 2);
+	assert_int_equal(events("ignored: configVersion: above v3.1"), 1);
+}
+
+TEST(rules_of_applications_and_tags_apply)
+{
+	static const char gray[] = "{tags: [{name: gray, addresses: ['127.0.0.1:20880']}]}";
+
+	start(3);
+	replace_rule("spoke/.condition-router", NULL, TO("20880~20881"));
+	expect(1 | 2);
+	replace_rule("spoke/.tag-router", NULL, gray);
+	expect(2);
+	replace_rule("spoke/.condition-router", TO("20880~20881"), NULL);
+	expect(2 | 4);
+	replace_rule("spoke/.tag-router", gray, NULL);
+	expect(1 | 2 | 4);
+}
+
+#define SHOP "dubbo://127.0.0.1:20881/" ECHO "?application=shop"
+#define BARN "dubbo://127.0.0.1:20882/" ECHO "?application=barn"
+
+/* The rule of an application that comes back applies again, although it has not changed. */
+TEST(rules_are_those_of_the_application_of_the_first_provider)
+{
+	static const char gray[] = "{tags: [{name: gray, addresses: ['127.0.0.1:20881']}]}";
+
+	start(0);
+	fakereg_add("shop/.tag-router", gray);
+	fakereg_add("barn/.condition-router", TO("20882"));
+	subscriptionrig_pass(SOON_NS);
+	for (int i = 0; i < 2; i++) {
+		fakereg_add(ECHO, SHOP);
+		fakereg_add(ECHO, "dubbo://127.0.0.1:20880/" ECHO "?application=shop");
+		subscriptionrig_pass(SECOND);
+		assert_non_null(
+			subscriptionrig.consumer->directory->routing->rules.of[SPOKEI_ROUTE_TAGS]);
+		assert_null(subscriptionrig.consumer->directory->routing->rules
+				    .of[SPOKEI_ROUTE_PROVIDER]);
+		fakereg_remove(ECHO, SHOP);
+		fakereg_remove(ECHO, "dubbo://127.0.0.1:20880/" ECHO "?application=shop");
+		fakereg_add(ECHO, BARN);
+		subscriptionrig_pass(SECOND);
+		assert_null(
+			subscriptionrig.consumer->directory->routing->rules.of[SPOKEI_ROUTE_TAGS]);
+		assert_non_null(subscriptionrig.consumer->directory->routing->rules
+					.of[SPOKEI_ROUTE_PROVIDER]);
+		fakereg_remove(ECHO, BARN);
+	}
+}
+
+TEST(urls_of_routers_apply_and_others_are_logged)
+{
+	static const char url[] = "route://0.0.0.0/" ECHO
+				  "?category=routers&force=true&rule=%3D%3E%20port%3D20881";
+
+	start(2);
+	fakereg_add(ROUTERS, url);
+	fakereg_add(ROUTERS, "script://0.0.0.0/" ECHO "?category=routers");
+	fakereg_add(ROUTERS, "route://0.0.0.0/demo.Other?force=true&rule=%3D%3E");
+	subscriptionrig_pass(SOON_NS);
+	expect(2);
+	assert_int_equal(events("1 routers of " ECHO " ignored"), 1);
+	fakereg_remove(ROUTERS, url);
+	subscriptionrig_pass(SOON_NS);
+	expect(1 | 2);
+	assert_int_equal(events("1 routers of " ECHO " ignored"), 1);
+}
+
+TEST(scripts_are_logged_with_their_path)
 {
 	start(1);
-	replace_rule(ECHO "::/.condition-router", NULL, "conditions: [a]");
-	replace_rule(ECHO "::/.condition-router", "conditions: [a]", "conditions: [b]");
-	replace_rule("spoke/.tag-router", NULL, "tags: []");
-	assert_int_equal(events("at config/dubbo/" ECHO "::.condition-router;"), 1);
-	assert_int_equal(events("at config/dubbo/spoke.tag-router;"), 1);
-	assert_int_equal(events("routers of " ECHO " ignored"), 2);
+	replace_rule("spoke/.script-router", NULL, "script: x");
+	replace_rule("spoke/.MESHAPPRULE", NULL, "x");
+	assert_int_equal(events("rule config/dubbo/spoke.script-router ignored: "), 1);
+	assert_int_equal(events("rule config/dubbo/spoke.MESHAPPRULE ignored: "), 1);
+	expect(1);
+}
+
+TEST(rules_change_while_calls_run)
+{
+	static const char *const ports[] = { TO("20880"), TO("20881"), TO("20882") };
+
+	start(3);
+	for (int i = 0; i < 30; i++) {
+		const struct spoke_span args = { "\xa4text", 5 };
+
+		assert_int_equal(spoke_call(subscriptionrig.echo, args, NULL, NULL, NULL, NULL), 0);
+		if (i > 0)
+			fakereg_remove(CONDITIONS, ports[(i - 1) % 3]);
+		fakereg_add(CONDITIONS, ports[i % 3]);
+		subscriptionrig_pass((uint64_t)i % 5 * MS);
+	}
+	subscriptionrig_pass(SECOND);
+	assert_int_equal(subscriptionrig.served[0] + subscriptionrig.served[1] +
+				 subscriptionrig.served[2],
+			 30);
+	expect(4);
 }

@@ -361,7 +361,7 @@ static uint32_t fresh_after(const uint64_t *tried, size_t count)
 	uint32_t fresh;
 
 	spokei_engine_refresh(dirrig.engine);
-	spokei_directory_count(dirrig.consumer->directory, tried, count, &able, &fresh);
+	spokei_directory_count(dirrig.consumer->directory, NULL, tried, count, &able, &fresh);
 	assert_int_equal(able, spokei_directory_listed(dirrig.consumer->directory));
 	return fresh;
 }

@@ -57,7 +57,7 @@ static void answer(unsigned slow, unsigned count, uint64_t slow_ns, uint64_t oth
 		}
 		dirrig_pass(1100 * MS);
 		spokei_engine_refresh(dirrig.engine);
-		spokei_directory_count(dirrig.consumer->directory, NULL, 0, &able, &fresh);
+		spokei_directory_count(dirrig.consumer->directory, NULL, NULL, 0, &able, &fresh);
 	}
 }
 

@@ -192,6 +192,17 @@ TEST(unset_options_are_omitted_or_default)
 	assert_null(strstr(url, "version="));
 }
 
+TEST(tag_is_published)
+{
+	const struct spoke_provider_options options = { .tag = "gray" };
+
+	provide(&options);
+	add(ECHO, NULL, NULL);
+	listen_at(HERE);
+	keeperrig_pass(10 * MS);
+	assert_non_null(strstr(fakereg_first(ECHO), "&dubbo.tag=gray&"));
+}
+
 TEST(weight_and_warmup_can_be_none)
 {
 	const struct spoke_provider_options options = { .weight = SPOKE_NONE,

@@ -356,7 +356,9 @@ static char *write_rule(unsigned conditions, unsigned values)
 
 TEST(size_of_rules_is_bounded)
 {
-	char text[2000] = "{configVersion: v3.1, conditions: [{from: {}, to: [";
+	char text[2000];
+	size_t len = (size_t)snprintf(text, sizeof(text),
+				      "{configVersion: v3.1, conditions: [{from: {}, to: [");
 
 	routerig_rule(SPOKEI_ROUTE_SERVICE, write_rule(64, 10));
 	assert_int_equal(routerig_try_rule(SPOKEI_ROUTE_SERVICE, write_rule(65, 1)),
@@ -369,8 +371,8 @@ TEST(size_of_rules_is_bounded)
 	assert_int_equal(routerig_try_rule(SPOKEI_ROUTE_SERVICE, write_rule(8, 4094)),
 			 SPOKE_ETOOLARGE);
 	for (unsigned i = 0; i < 33; i++)
-		strcat(text, "{match: a=b},");
-	strcat(text, "]}]}");
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "{match: a=b},");
+	(void)snprintf(text + len, sizeof(text) - len, "]}]}");
 	assert_int_equal(routerig_try_rule(SPOKEI_ROUTE_SERVICE, text), SPOKE_ETOOLARGE);
 	assert_string_equal(routerig.why, "a condition has more than 32 destinations");
 }
