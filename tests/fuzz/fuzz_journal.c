@@ -58,6 +58,7 @@ static void check_record(const struct spokei_record *record, const unsigned char
 	const unsigned char *body = record->body.data;
 	struct spokei_record_open open;
 	unsigned char *again = malloc(len);
+	struct spokei_record_answer answer;
 	struct spokei_record_tried tried;
 	uint32_t number;
 
@@ -73,6 +74,9 @@ static void check_record(const struct spokei_record *record, const unsigned char
 	if (spokei_record_read_tried(record, &tried) == 0)
 		demand(tried.mark.len <= SPOKEI_MARK_MAX && record->kind == SPOKEI_RECORD_TRIED,
 		       "attempts are of one kind");
+	if (spokei_record_read_answer(record, &answer) == 0)
+		demand(answer.service.len > 0 && record->kind == SPOKEI_RECORD_ANSWER,
+		       "answers are of one kind");
 	if (spokei_record_read_ended(record, &number) == 0)
 		demand(record->kind == SPOKEI_RECORD_ENDED, "a settlement is of one kind");
 }
