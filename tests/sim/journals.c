@@ -372,6 +372,7 @@ static bool fail_syncs(struct sim_world *world)
 	sim_note(world, "the disk of c% fails syncs", journal->by->process.number, 0, 0, 0);
 	journal->harm.sync_fails = (unsigned)sim_between(dice_of(journal), 1, 4);
 	hurt(journal, draw_time(journal), RETRY_NS);
+	journal->unsure_until_ns = journal->hurt_until_ns;
 	return true;
 }
 
@@ -409,6 +410,8 @@ static bool fail_call(struct sim_world *world)
 			   (unsigned)sim_between(dice_of(journal), 1, 3),
 			   errors[sim_throw(dice_of(journal)) % 4]);
 	hurt(journal, draw_time(journal), RETRY_NS);
+	if (calls[call] == SPOKEI_VFILES_SYNC || calls[call] == SPOKEI_VFILES_SYNC_FOLDER)
+		journal->unsure_until_ns = journal->hurt_until_ns;
 	return true;
 }
 

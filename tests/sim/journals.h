@@ -34,6 +34,7 @@ struct sim_promise {
 	bool may_repeat; /* the record of its end may be lost */
 	bool damaged;    /* a bit of its journal was flipped */
 	bool unsynced;   /* its last record may not be on the disk */
+	bool fragile;    /* a failed sync, of which the next process cannot know, may be of it */
 };
 
 /* The journal of a consumer. */
@@ -59,7 +60,9 @@ struct sim_journal {
 	 * the process had run; 0: never. */
 	uint64_t hurt_from_ns;
 	uint64_t hurt_until_ns;
-	bool was_hurt; /* in this life */
+	uint64_t unsure_until_ns; /* the same for syncs */
+	bool was_hurt;            /* in this life */
+	bool fragile;             /* a process has ended soon after a sync failed */
 	/* The book. */
 	struct sim_promise *promises;
 	unsigned count;

@@ -144,7 +144,8 @@ void sim_book_begin(struct sim_journal *journal)
 /* May the numbers of attempts be lost with their records? */
 static bool loses_attempts(const struct sim_journal *journal, enum sim_death death)
 {
-	return journal->flipped || (death == SIM_DEATH_POWER && !plan_of(journal)->power);
+	return journal->flipped ||
+	       (death == SIM_DEATH_POWER && (!plan_of(journal)->power || journal->fragile));
 }
 
 static void recount(struct sim_call *call)
@@ -206,11 +207,12 @@ static void die(struct sim_journal *journal, struct sim_promise *promise, enum s
 			promise->may_repeat |= was_hurt(journal, promise->ended_ns) ||
 					       (journal->was_cut &&
 						promise->ended_turn + 1 >= process->turns);
-		promise->may_repeat |= death == SIM_DEATH_POWER && promise->unsynced;
+		promise->may_repeat |= death == SIM_DEATH_POWER &&
+				       (promise->unsynced || promise->fragile);
 		return;
 	}
 	note_record(journal, promise, promise->told_ns, promise->told_life);
-	promise->may_be_lost |= death == SIM_DEATH_POWER && promise->unsynced;
+	promise->may_be_lost |= death == SIM_DEATH_POWER && (promise->unsynced || promise->fragile);
 	promise->life = 0;
 	promise->ran |= call->by->plan->calls.once && call->writes > call->refusals;
 }
@@ -223,6 +225,17 @@ void sim_book_damaged(struct sim_journal *journal)
 	}
 }
 
+/* After a failed sync the system may say of the same bytes that they are on the disk. Only the
+ * process that has seen the failure knows better. */
+static void note_fragile(struct sim_journal *journal)
+{
+	if (journal->unsure_until_ns < sim_journal_run_ns(journal))
+		return;
+	journal->fragile = true;
+	for (unsigned i = 0; i < journal->count; i++)
+		journal->promises[i].fragile = true;
+}
+
 void sim_book_died(struct sim_journal *journal, enum sim_death death)
 {
 	struct sim_world *world = world_of(journal);
@@ -233,6 +246,7 @@ void sim_book_died(struct sim_journal *journal, enum sim_death death)
 	for (uint64_t i = 0; i < world->call_count; i++)
 		if (world->calls[i].by == journal->by && world->calls[i].promise == 0)
 			carry(journal, &world->calls[i], death);
+	note_fragile(journal);
 	journal->reads = false;
 	journal->read_turn = 0;
 }
@@ -265,7 +279,7 @@ static void go_on(struct sim_journal *journal, struct sim_promise *promise)
 /* A journal that cannot be read must have been damaged, or lack memory, or its disk fails. */
 static void check_unused(const struct sim_journal *journal, const struct spoke_recovered *recovered)
 {
-	if (journal->flipped ||
+	if (journal->flipped || journal->fragile ||
 	    (recovered->error == SPOKE_ESYSTEM && (journal->kill_ns || journal->was_hurt)) ||
 	    (recovered->error == SPOKE_ENOMEM && sim_plan_has(world_of(journal)->plan, SIM_MEMORY)))
 		return;
@@ -494,7 +508,7 @@ void sim_book_end(struct sim_journal *journal)
 	struct spoke_journal_report report;
 	int error = spoke_journal_read(&journal->by->process.virt.env, FOLDER, NULL, NULL, &report);
 
-	if ((error || report.damaged || report.skipped) && !journal->flipped)
+	if ((error || report.damaged || report.skipped) && !journal->flipped && !journal->fragile)
 		sim_violation(world_of(journal), SIM_S66, "the journal of c%u is left damaged: %s",
 			      journal->by->process.number, error ? report.why : "");
 	/* After failures the last records may not have been written. */
