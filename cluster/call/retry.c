@@ -977,6 +977,9 @@ static enum spoke_ticket_settlement settlement_of(const struct spokei_retry_stat
 {
 	if (error == SPOKE_OK)
 		return SPOKE_TICKET_SUCCESS;
+	/* An answer ends the ticket, also while the consumer drains. */
+	if (retry->last == SPOKE_FATE_ANSWERED && spoke_error_is_remote(error))
+		return SPOKE_TICKET_EXHAUSTED;
 	if (caller_of(retry)->closed)
 		return SPOKE_TICKET_CLOSING;
 	if (time_left(retry) == 0)

@@ -583,6 +583,31 @@ TEST(once_means_at_most_once_wherever_power_fails)
 	assert_in_range(cut, 8, 300);
 }
 
+TEST(ticket_that_is_answered_during_a_drain_is_settled)
+{
+	struct lives_call *call;
+
+	rig.provider_count = 1;
+	use("retry.period=100ms&retries=50&timeout=10s&retry.deadline=60s");
+	lives_begin();
+	call = lives_deferred();
+	clusterrig_start(0);
+	rig.providers[0].manner = RIG_SILENT;
+	clusterrig_pass(2 * SECOND);
+	assert_int_equal(rig.runs, 1);
+	assert_int_equal(spoke_engine_drain(lives.engine, 5 * SECOND), 0);
+	clusterrig_pass(10 * MS);
+	spoke_reply_error(rig.providers[0].held[--rig.providers[0].held_count], 7, "no");
+	clusterrig_pass(100 * MS);
+	assert_int_equal(call->kept, 0);
+	assert_int_equal(call->settlement, SPOKE_TICKET_EXHAUSTED);
+	lives_kill();
+	lives_begin();
+	clusterrig_pass(SECOND);
+	assert_int_equal(lives.recovered.tickets, 0);
+	assert_int_equal(rig.runs, 1);
+}
+
 TEST(ticket_that_is_written_anew_keeps_the_attempt_that_begins)
 {
 	struct spokei_journal *journal;
