@@ -330,7 +330,7 @@ static struct sim_stream *stream_of(struct sim_provider *provider, const struct 
 	const struct sim_end *end;
 	char peer[64];
 
-	if (call->writes <= 1)
+	if (call->writes <= 1 && call->lives == 0)
 		return call->read;
 	(void)spoke_request_peer(request, peer, sizeof(peer));
 	end = sim_accepted_end(&provider->process, peer);
