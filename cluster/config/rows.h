@@ -135,7 +135,7 @@ SETTING(DURABILITY, "durability", NAME, BOTH | SERVICE,
 	NAMES(durability_name), WORDS("spoke_durability"),
 	FIELDS(AT(CONSUMER, durability), AT(PROVIDER, durability), AT(JOURNAL, durability)))
 SETTING(JOURNAL_WAIT, "journal.wait", DURATION, BOTH | SERVICE,
-	"longest wait for the journal: of a failed call, which is refused then; of an answer, which is sent",
+	"longest wait for the journal; a failed call is refused then, and an answer is sent",
 	RANGE(NS_PER_MS, SPOKEI_TIMEOUT_MAX_NS), PRESET(100 * NS_PER_MS),
 	FIELDS(AT(JOURNAL, wait_ns)))
 SETTING(JOURNAL_SYNC, "journal.sync", DURATION, BOTH | SERVICE,
@@ -147,7 +147,7 @@ SETTING(JOURNAL_BYTES, "journal.bytes", SIZE, CONSUMER | SERVICE,
 	RANGE(SPOKEI_JOURNAL_SIZE_MIN, UINT64_C(1) << 34), PRESET(67108864),
 	FIELDS(AT(JOURNAL, size_max)))
 SETTING(JOURNAL_BROKEN, "journal.broken", NAME, BOTH | SERVICE,
-	"tickets, and requests with an id, while the journal cannot be written: refused, or in memory only",
+	"while the journal cannot be written: refuse tickets and ids, or keep them in memory",
 	NAMES(broken_name),
 	FIELDS(AT(JOURNAL, is_optional)))
 SETTING(JOURNAL_DAMAGED, "journal.damaged", NAME, BOTH | SERVICE,
@@ -238,7 +238,7 @@ SETTING(GROUP, "group", TEXT, SERVICE, "group of the service to call; *: any",
 
 /* A path, which no URL may contain. */
 SETTING(JOURNAL, "journal", TEXT, BOTH | SERVICE,
-	"folder of the journal by which tickets, or a provider's answers, survive the process; one for each",
+	"folder of the journal in which tickets, or a provider's answers, survive; one for each",
 	RANGE(1, TEXT_MAX),
 	FIELDS(AT(CONSUMER, journal), AT(PROVIDER, journal), AT(JOURNAL, folder)))
 
