@@ -975,16 +975,14 @@ static bool begin_pause(struct spokei_retry_state *retry,
 
 static enum spoke_ticket_settlement settlement_of(const struct spokei_retry_state *retry, int error)
 {
+	/* An answer ends the ticket, also while the consumer drains. */
+	bool answered = retry->last == SPOKE_FATE_ANSWERED && spoke_error_is_remote(error);
+
 	if (error == SPOKE_OK)
 		return SPOKE_TICKET_SUCCESS;
-	/* An answer ends the ticket, also while the consumer drains. */
-	if (retry->last == SPOKE_FATE_ANSWERED && spoke_error_is_remote(error))
-		return SPOKE_TICKET_EXHAUSTED;
-	if (caller_of(retry)->closed)
+	if (caller_of(retry)->closed && !answered)
 		return SPOKE_TICKET_CLOSING;
-	if (time_left(retry) == 0)
-		return SPOKE_TICKET_EXPIRED;
-	return SPOKE_TICKET_EXHAUSTED;
+	return answered || time_left(retry) > 0 ? SPOKE_TICKET_EXHAUSTED : SPOKE_TICKET_EXPIRED;
 }
 
 static inline void note_latency(const struct spokei_retry_state *retry)
