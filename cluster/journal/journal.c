@@ -306,13 +306,20 @@ static void tidy(struct spokei_journal *journal)
 	journal->base = first;
 }
 
+/* Returns whether a new segment begins now, and all tickets are written anew. It must not contain
+ * the record for which that is done, so that one is written first. */
+static bool renews(const struct spokei_journal *journal)
+{
+	return journal->renew_at > 0 && flying_from(journal) >= journal->renew_at;
+}
+
 /* Puts the next work together. Returns whether there is any. */
 static bool prepare(struct spokei_journal *journal)
 {
 	struct spokei_journal_job *job = &journal->job;
 	const struct spokei_journal_log *log = &journal->log;
 
-	*job = (struct spokei_journal_job){ .restarts = log->broken || journal->renews };
+	*job = (struct spokei_journal_job){ .restarts = log->broken || renews(journal) };
 	if (spokei_buffer_len(&journal->flying) == 0) {
 		struct spokei_buffer empty = journal->flying;
 
@@ -365,6 +372,8 @@ static void note_written(struct spokei_journal *journal)
 			       .from = flying_from(journal) + log->rolled_at };
 	size_t places = place_count(journal);
 
+	if (journal->job.restarts && renews(journal))
+		journal->renew_at = 0;
 	if (places == 0 || place_at(journal, places - 1).number != place.number)
 		add_place(journal, place);
 	journal->written = flying_from(journal) + spokei_buffer_len(&journal->flying);
@@ -384,7 +393,6 @@ static void note_written(struct spokei_journal *journal)
 			     "journal %.96s: written again, from segment %u on",
 			     journal->options.folder, (unsigned)log->segment.number);
 	journal->broken = false;
-	journal->renews &= !journal->job.restarts;
 	journal->failures = 0;
 }
 
@@ -878,7 +886,7 @@ void spokei_journal_settle(struct spokei_journal *journal, struct spokei_journal
 		return;
 	/* Without memory for its end, the ticket ends with the segments that contain it. */
 	if (spokei_record_put_ended(&journal->gathered, ticket->number, settlement) != SPOKE_OK) {
-		journal->renews = true;
+		journal->renew_at = journal->position;
 		journal->move_before = journal->position;
 	}
 	journal->position += spokei_buffer_len(&journal->gathered) - before;

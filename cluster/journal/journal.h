@@ -99,7 +99,6 @@ struct spokei_journal {
 	bool full;        /* there is no room on the disk for another segment */
 	bool tries_spare; /* ... and that is tried again */
 	bool pinned;      /* no segment is removed: tickets are left for the next process */
-	bool renews;      /* a new segment is begun, and all tickets are written anew */
 	bool sync_due;
 	bool sync_armed;
 	bool wait_armed;
@@ -118,6 +117,9 @@ struct spokei_journal {
 	uint64_t durable;
 	uint32_t base;        /* a BASE in `flying` ends the segments before this one; 0: none */
 	uint64_t move_before; /* tickets with an OPEN that ends up to here are written anew */
+	/* A segment begins once all up to here is written, and tickets are written anew; 0: none.
+	 */
+	uint64_t renew_at;
 	struct spokei_buffer places; /* of segments with live tickets, the oldest first */
 	struct spoke_list live;
 	struct spoke_list restored; /* before those, until all of them are */

@@ -407,6 +407,33 @@ TEST(told_tickets_survive_losses_of_power_after_an_end)
 	}
 }
 
+/* Its record may not have been written when its end finds no memory. */
+TEST(ticket_that_ends_without_memory_does_not_come_back)
+{
+	unsigned failures = 0;
+
+	for (size_t size = 1; size < 300; size++) {
+		boot(size);
+		assert_int_equal(begin(), 0);
+		pass(10 * MS);
+		assert_int_equal(add(100), 0);
+		assert_int_equal(add(size), 0);
+		rig.process.fail_at = rig.process.demands + 1;
+		settle(&rig.items[1]);
+		failures += rig.process.demands >= rig.process.fail_at;
+		rig.process.fail_at = 0;
+		pass(SECOND);
+		end();
+		assert_int_equal(begin(), 0);
+		pass(10 * MS);
+		check_restored();
+		assert_int_equal(rig.restored, 1);
+		end();
+		halt();
+	}
+	assert_true(failures > 0);
+}
+
 TEST(settled_tickets_do_not_come_back)
 {
 	boot(3);
