@@ -384,15 +384,8 @@ TEST(provider_in_both_ways_is_one)
 /* As consumers of Java do. */
 TEST(instances_come_first_if_that_is_asked_for)
 {
-	char url[128];
-	struct spoke_url instance;
-	char path[TEXT];
-
 	provide("register-mode = instance\n");
 	zoorig_until(is_registered());
-	read_instance(path, &instance);
-	(void)snprintf(url, sizeof(url), "dubbo://127.0.0.1:1/" SERVICE);
-	spoke_url_fini(&instance);
 	zoostranger_makes_folder();
 	assert_int_equal(zoostranger_create(FOLDER "/dubbo%3A%2F%2F127.0.0.1%3A1%2F" SERVICE, "",
 					    0),

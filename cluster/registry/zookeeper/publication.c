@@ -241,11 +241,6 @@ static void create_mapping(struct spokei_zoo_entry *entry)
 			   entry->of.service);
 }
 
-static const char *mapped_of(const struct spokei_zoo_entry *entry)
-{
-	return former_of(entry);
-}
-
 /* Sets the path to a node whose parents are its folder. */
 static int print_node(struct spokei_zoo_entry *entry, const char *name, const char *category)
 {
@@ -261,7 +256,7 @@ static void map_next(struct spokei_zoo_entry *entry)
 {
 	bool over = entry->former == spokei_buffer_len(&entry->formers);
 	int error = over ? spokei_zoo_name_instance(entry)
-			 : print_node(entry, mapped_of(entry), SPOKE_REGISTRY_MAPPING);
+			 : print_node(entry, former_of(entry), SPOKE_REGISTRY_MAPPING);
 
 	entry->rounds = 0;
 	if (error)
@@ -275,7 +270,7 @@ static void map_next(struct spokei_zoo_entry *entry)
 
 static void pass_mapped(struct spokei_zoo_entry *entry)
 {
-	entry->former += strlen(mapped_of(entry)) + 1;
+	entry->former += strlen(former_of(entry)) + 1;
 	map_next(entry);
 }
 
