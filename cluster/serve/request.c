@@ -885,8 +885,9 @@ void spokei_request_detach(struct spoke_request *request)
 	(void)hand_over(request, conn, message);
 }
 
-static void run_here(struct spoke_request *request, const struct spokei_route *route,
-		     struct spoke_request **spare)
+/* Runs a handler as that of the engine's current request. */
+static SPOKEI_INLINE void handle_as_current(struct spoke_request *request,
+					    const struct spokei_route *route)
 {
 	struct spoke_engine *engine = request->engine;
 
@@ -894,6 +895,12 @@ static void run_here(struct spoke_request *request, const struct spokei_route *r
 	engine->request = request;
 	handle_here(request, route);
 	engine->request = NULL;
+}
+
+static void run_here(struct spoke_request *request, const struct spokei_route *route,
+		     struct spoke_request **spare)
+{
+	handle_as_current(request, route);
 	if (request->answered)
 		put_back(request, spare);
 	else
@@ -904,12 +911,7 @@ static void run_here(struct spoke_request *request, const struct spokei_route *r
 static void run_holding(struct spoke_request *request, const struct spokei_route *route,
 			struct spoke_request **spare)
 {
-	struct spoke_engine *engine = request->engine;
-
-	engine->handler = request->figures;
-	engine->request = request;
-	handle_here(request, route);
-	engine->request = NULL;
+	handle_as_current(request, route);
 	if (request->answered && request->holding != SPOKEI_HOLDS)
 		put_back(request, spare);
 	else
